@@ -51,7 +51,9 @@ impl fmt::Display for Class {
 
 /// A name that is no class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a class; the classes are permanent (NRE), transient (SLE), outage (SBE), not-ready (SNBE)")]
+#[error(
+    "`{0}` is not a class; the classes are permanent (NRE), transient (SLE), outage (SBE), not-ready (SNBE)"
+)]
 pub struct UnknownClass(pub String);
 
 impl FromStr for Class {
@@ -81,6 +83,9 @@ mod tests {
     #[test]
     fn an_unknown_class_is_named_with_the_known_ones() {
         let error = "fatal".parse::<Class>().unwrap_err().to_string();
-        assert!(error.contains("`fatal`") && error.contains("not-ready"), "{error}");
+        assert!(
+            error.contains("`fatal`") && error.contains("not-ready"),
+            "{error}"
+        );
     }
 }

@@ -1,0 +1,254 @@
+//! What a handler returned instead of success: data for classification, never an error of ours.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::class::Class;
+use crate::origin::Origin;
+
+/// More causes than this are not kept: a chain may be a loop.
+const LONGEST_CHAIN: usize = 16;
+
+/// Why a record was not handled: a chain of causes from the outside in, and what the handler asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    causes: Vec<Cause>,
+    /// How long the handler asked to wait.
+    pub retry_after: Option<Duration>,
+    /// The record whose setting aside made this one fail.
+    pub follows: Option<Origin>,
+}
+
+/// One link in the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cause {
+    /// The name of the error's type.
+    pub type_name: String,
+    /// What it says.
+    pub message: String,
+    /// A status as HTTP has them.
+    pub status: Option<u16>,
+    /// Any other code, such as an SQLSTATE.
+    pub code: Option<String>,
+    /// The class that a wrapper states here; it hides what lies inside.
+    pub class: Option<Class>,
+}
+
+impl Cause {
+    /// A cause of this type with this message.
+    #[must_use]
+    pub fn new(type_name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            type_name: type_name.into(),
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Failure {
+    /// A failure with one cause.
+    #[must_use]
+    pub fn new(cause: Cause) -> Self {
+        Self {
+            causes: vec![cause],
+            retry_after: None,
+            follows: None,
+        }
+    }
+
+    /// The same failure, caused by `cause`, which lies inside all causes given before.
+    #[must_use]
+    pub fn caused_by(mut self, cause: Cause) -> Self {
+        if self.causes.len() < LONGEST_CHAIN {
+            self.causes.push(cause);
+        }
+        self
+    }
+
+    /// A failure from any error: the chain of its sources, wrappers found wherever they are in it.
+    #[must_use]
+    pub fn from_error<E: Error + 'static>(error: &E) -> Self {
+        Self::from_chain(error, short_type_name(std::any::type_name::<E>()))
+    }
+
+    /// As [`Failure::from_error`], where the type of the outermost error is no longer known.
+    #[must_use]
+    pub fn from_dyn(error: &(dyn Error + 'static)) -> Self {
+        Self::from_chain(error, type_name_by_debug(error))
+    }
+
+    fn from_chain(error: &(dyn Error + 'static), type_name: String) -> Self {
+        let mut failure = Self {
+            causes: Vec::new(),
+            retry_after: None,
+            follows: None,
+        };
+        let mut type_name = Some(type_name);
+        let mut next = Some(error);
+        while let Some(error) = next.filter(|_| failure.causes.len() < LONGEST_CHAIN) {
+            let type_name = type_name.take().unwrap_or_else(|| type_name_by_debug(error));
+            let mut cause = Cause::new(type_name, error.to_string());
+            if let Some(wrapper) = error.downcast_ref::<Classed>() {
+                cause.type_name = format!("redrive::{:?}", wrapper.class);
+                cause.class = Some(wrapper.class);
+                failure.retry_after = failure.retry_after.or(wrapper.retry_after);
+            }
+            failure.causes.push(cause);
+            next = inside(error);
+        }
+        failure
+    }
+
+    /// The causes, from the outside in; never empty.
+    #[must_use]
+    pub fn causes(&self) -> &[Cause] {
+        &self.causes
+    }
+
+    /// The outermost cause.
+    #[must_use]
+    pub fn outermost(&self) -> &Cause {
+        &self.causes[0]
+    }
+
+    /// The same failure with its class stated by the handler: no rule is asked.
+    #[must_use]
+    pub fn classed(mut self, class: Class) -> Self {
+        self.causes[0].class = Some(class);
+        self
+    }
+}
+
+/// An error wrapped to say its class (C3), so that a handler can mask one class as another.
+#[derive(Debug)]
+pub struct Classed {
+    class: Class,
+    retry_after: Option<Duration>,
+    inner: Box<dyn Error + Send + Sync>,
+}
+
+impl Classed {
+    /// No further try will help.
+    pub fn permanent(inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Class::Permanent, inner)
+    }
+
+    /// Try again in place.
+    pub fn transient(inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Class::Transient, inner)
+    }
+
+    /// The dependency is down: the flow waits.
+    pub fn outage(inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Class::Outage, inner)
+    }
+
+    /// Only this record cannot be handled yet.
+    pub fn not_ready(inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Class::NotReady, inner)
+    }
+
+    /// The class as a value.
+    pub fn new(class: Class, inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            class,
+            retry_after: None,
+            inner: inner.into(),
+        }
+    }
+
+    /// Asks to wait this long instead of what the policy says.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+}
+
+impl fmt::Display for Classed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class, self.inner)
+    }
+}
+
+impl Error for Classed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.inner.as_ref())
+    }
+}
+
+/// The next error inwards. An `io::Error` names the source of what it carries and not the thing
+/// itself, which may be a wrapper.
+fn inside<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+    {
+        Some(carried) => Some(carried),
+        None => error.source(),
+    }
+}
+
+/// The path without type parameters, which would make one error many.
+fn short_type_name(name: &str) -> String {
+    name.split('<').next().unwrap_or(name).to_owned()
+}
+
+/// A source is known only as `dyn Error`; what it prints for programmers begins with its type's name.
+fn type_name_by_debug(error: &dyn Error) -> String {
+    let debug = format!("{error:?}");
+    let name: String = debug
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':')
+        .collect();
+    if name.is_empty() { "Error".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot load the order")]
+    struct Load(#[source] Timeout);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("timed out after 900 ms")]
+    struct Timeout;
+
+    #[test]
+    fn an_error_becomes_the_chain_of_its_sources() {
+        let failure = Failure::from_error(&Load(Timeout));
+        let chain: Vec<_> = failure
+            .causes()
+            .iter()
+            .map(|c| (c.type_name.as_str(), c.message.as_str()))
+            .collect();
+        assert_eq!(chain[0].1, "cannot load the order");
+        assert!(chain[0].0.ends_with("::Load"), "{}", chain[0].0);
+        assert_eq!(chain[1], ("Timeout", "timed out after 900 ms"));
+    }
+
+    #[test]
+    fn a_wrapper_states_class_and_wait_wherever_it_is_in_the_chain() {
+        let wrapped = Classed::not_ready(Load(Timeout)).retry_after(Duration::from_secs(7));
+        let failure = Failure::from_error(&std::io::Error::other(wrapped));
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
+        let classes: Vec<_> = failure.causes().iter().map(|cause| cause.class).collect();
+        assert!(classes.contains(&Some(Class::NotReady)), "{failure:?}");
+    }
+
+    #[test]
+    fn a_chain_that_never_ends_is_cut() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("again")]
+        struct Loop;
+        let mut failure = Failure::from_error(&Loop);
+        for _ in 0..100 {
+            failure = failure.caused_by(Cause::new("Loop", "again"));
+        }
+        assert_eq!(failure.causes().len(), LONGEST_CHAIN);
+    }
+}

@@ -1,0 +1,103 @@
+//! Record headers: the user's, which pass untouched and in order, and ours, of which there is one a name.
+
+mod bounded;
+mod names;
+#[cfg(test)]
+mod tests;
+mod trail;
+
+use bytes::Bytes;
+
+pub use names::{Name, PREFIX};
+pub use trail::{Attempt, BadHeader, Link, Trail};
+
+/// The headers of a record, exactly as they are: order, duplicates, nulls and bytes that are no text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Headers(Vec<Header>);
+
+/// One header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Its value; a null is not an empty value.
+    pub value: Option<Bytes>,
+}
+
+impl Headers {
+    /// All headers in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Header> {
+        self.0.iter()
+    }
+
+    /// The values of every header of this name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a [u8]>> {
+        self.0
+            .iter()
+            .filter(move |header| header.name == name)
+            .map(|header| header.value.as_deref())
+    }
+
+    /// The last value of this name, as Kafka's own clients read it.
+    #[must_use]
+    pub fn last(&self, name: &str) -> Option<&Bytes> {
+        self.0
+            .iter()
+            .rev()
+            .find(|header| header.name == name)?
+            .value
+            .as_ref()
+    }
+
+    /// The last value of this name, if it is text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(self.last(name)?).ok()
+    }
+
+    /// Adds one more header at the end.
+    pub fn push(&mut self, name: impl Into<String>, value: Option<Bytes>) {
+        self.0.push(Header {
+            name: name.into(),
+            value,
+        });
+    }
+
+    /// Makes this the only header of its name, in the place of the first one or at the end.
+    pub fn set(&mut self, name: &str, value: impl Into<Bytes>) {
+        let value = Some(value.into());
+        match self.0.iter().position(|header| header.name == name) {
+            Some(first) => {
+                self.0[first].value = value;
+                let mut index = 0;
+                self.0.retain(|header| {
+                    index += 1;
+                    index - 1 <= first || header.name != name
+                });
+            }
+            None => self.push(name, value),
+        }
+    }
+
+    /// Removes every header of this name.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|header| header.name != name);
+    }
+
+    /// Only what the user put there.
+    #[must_use]
+    pub fn without_ours(&self) -> Self {
+        let users = self.0.iter().filter(|header| Name::of(&header.name).is_none());
+        Self(users.cloned().collect())
+    }
+}
+
+impl<N: Into<String>, V: Into<Bytes>> FromIterator<(N, Option<V>)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, Option<V>)>>(pairs: I) -> Self {
+        let header = |(name, value): (N, Option<V>)| Header {
+            name: name.into(),
+            value: value.map(Into::into),
+        };
+        Self(pairs.into_iter().map(header).collect())
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+use crate::class::Class;
+use crate::failure::{Cause, Failure};
+use crate::route::{Reason, Retries};
+use crate::time::Timestamp;
+use proptest::prelude::*;
+
+fn trail() -> Trail {
+    Trail {
+        origin: Some("orders/3/1042".parse().unwrap()),
+        origin_timestamp: Some(Timestamp::from_millis(1_700_000_000_000)),
+        group: Some("payments".into()),
+        retries: Some(Retries {
+            in_place: 3,
+            blocked: 0,
+            set_aside: 1,
+        }),
+        due: Some(Timestamp::from_millis(1_700_000_005_000)),
+        lane: Some(Bytes::from_static(&[0, 0xff, 7])),
+        reason: Some(Reason::Exhausted),
+        instance: Some("worker-1".into()),
+        replays: Some(2),
+        pointer: Some("orders/3/1042".parse().unwrap()),
+        ..Trail::default()
+    }
+}
+
+#[test]
+fn user_headers_pass_untouched_and_in_order() {
+    let user = [
+        ("b", Some(&b"1"[..])),
+        ("a", None),
+        ("b", Some(&b""[..])),
+        ("redrive-custom", Some(&[0xff, 0][..])),
+    ];
+    let mut headers = Headers::from_iter(user);
+    let before = headers.clone();
+    trail().write(&mut headers);
+    trail().write(&mut headers);
+    assert_eq!(headers.without_ours(), before);
+    assert_eq!(Trail::read(&headers), Ok(trail()));
+}
+
+#[test]
+fn a_header_is_replaced_in_its_place_and_never_appended() {
+    let mut headers = Headers::from_iter([
+        ("x", Some("1")),
+        ("redrive-due", Some("1")),
+        ("y", None),
+        ("redrive-due", Some("2")),
+    ]);
+    headers.set("redrive-due", "3");
+    let names: Vec<_> = headers.iter().map(|header| header.name.as_str()).collect();
+    assert_eq!(names, ["x", "redrive-due", "y"]);
+    assert_eq!(headers.text("redrive-due"), Some("3"));
+}
+
+#[test]
+fn a_malformed_header_is_named() {
+    let headers = Headers::from_iter([("redrive-due", Some("tomorrow"))]);
+    let error = Trail::read(&headers).unwrap_err().to_string();
+    assert!(error.contains("redrive-due"), "{error}");
+}
+
+#[test]
+fn a_thousand_hops_do_not_grow_the_headers() {
+    let failure = Failure::new(Cause::new("T".repeat(10_000), "ü".repeat(100_000)));
+    let failure = (0..100).fold(failure, |failure, _| {
+        failure.caused_by(Cause::new("Inner", "x".repeat(100_000)))
+    });
+    let mut trail = trail();
+    trail.error_stack = Some("at line 1\n".repeat(100_000));
+    let mut headers = Headers::default();
+    let mut sizes = Vec::new();
+    for hop in 0..1_000 {
+        trail.note(&failure, Class::Transient, Timestamp::from_millis(hop));
+        trail.write(&mut headers);
+        trail = Trail::read(&headers).unwrap();
+        sizes.push(
+            headers
+                .iter()
+                .map(|h| h.name.len() + h.value.as_ref().map_or(0, Bytes::len))
+                .sum::<usize>(),
+        );
+    }
+    assert_eq!(trail.attempt, Some(1_000));
+    assert_eq!(trail.history.len(), 16);
+    assert_eq!(trail.history[15].at, 999);
+    assert!(
+        sizes[20..].iter().all(|size| *size < 64 * 1024),
+        "{:?}",
+        sizes.iter().max()
+    );
+    assert!(sizes[999] <= sizes[20] + 200, "{} then {}", sizes[20], sizes[999]);
+}
+
+fn any_header() -> impl Strategy<Value = (String, Option<Vec<u8>>)> {
+    let ours = proptest::sample::select(Name::ALL).prop_map(|name| name.as_str().to_owned());
+    let name = prop_oneof!["[a-c]{0,2}", ours, "redrive-[a-z]{0,4}"];
+    (
+        name,
+        proptest::option::of(proptest::collection::vec(any::<u8>(), 0..12)),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn any_headers_are_read_or_refused_and_writing_keeps_the_users(pairs in proptest::collection::vec(any_header(), 0..12)) {
+        let mut headers = Headers::from_iter(pairs);
+        let users = headers.without_ours();
+        let read = Trail::read(&headers);
+        trail().write(&mut headers);
+        prop_assert_eq!(headers.without_ours(), users);
+        prop_assert_eq!(Trail::read(&headers), Ok(trail()));
+        if let Ok(read) = read {
+            read.write(&mut headers);
+            prop_assert_eq!(Trail::read(&headers), Ok(read));
+        }
+    }
+}

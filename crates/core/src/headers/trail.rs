@@ -1,0 +1,255 @@
+//! What Redrive knows of a record on its way, in headers: typed here, bytes in the record.
+//!
+//! Reading takes any headers and says which one is malformed; writing replaces, never appends, and
+//! leaves the user's headers alone. Numbers are decimal text, times epoch milliseconds.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::bounded::{self, cut};
+use super::{Headers, Name};
+use crate::class::Class;
+use crate::failure::{Cause, Failure};
+use crate::origin::Origin;
+use crate::route::{Reason, Retries};
+use crate::time::Timestamp;
+
+/// How many attempts the history keeps: the last ones.
+const HISTORY: usize = 16;
+
+/// Everything our headers say; what a record does not carry is `None` or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(
+    missing_docs,
+    reason = "each field is the header of its name, described at `Name`"
+)]
+pub struct Trail {
+    pub origin: Option<Origin>,
+    pub origin_timestamp: Option<Timestamp>,
+    pub group: Option<String>,
+    pub attempt: Option<u32>,
+    pub retries: Option<Retries>,
+    pub first_failed_at: Option<Timestamp>,
+    pub due: Option<Timestamp>,
+    pub lane: Option<Bytes>,
+    pub class: Option<Class>,
+    pub error_type: Option<String>,
+    pub error_message: Option<String>,
+    pub error_chain: Vec<Link>,
+    pub error_stack: Option<String>,
+    pub history: Vec<Attempt>,
+    pub reason: Option<Reason>,
+    pub leader: Option<Origin>,
+    pub service: Option<String>,
+    pub instance: Option<String>,
+    pub handler: Option<String>,
+    pub content_type: Option<String>,
+    pub buried_at: Option<Timestamp>,
+    pub replay: Option<String>,
+    pub replays: Option<u32>,
+    pub pointer: Option<Origin>,
+    pub signature: Option<String>,
+    pub key: Option<Bytes>,
+}
+
+/// One cause in the chain, as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The type of the error.
+    #[serde(rename = "type")]
+    pub error_type: String,
+    /// What it says.
+    pub message: String,
+    /// A status as HTTP has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Any other code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// One call of the handler that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When, in epoch milliseconds.
+    pub at: i64,
+    /// The class of the failure, by name.
+    pub class: String,
+    /// The type of the error.
+    #[serde(rename = "type")]
+    pub error_type: String,
+    /// Where.
+    pub instance: String,
+}
+
+/// A header of ours with a value that it cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("header {} cannot be read: {why}", name.as_str())]
+pub struct BadHeader {
+    /// Which one.
+    pub name: Name,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Trail {
+    /// What the headers say.
+    pub fn read(headers: &Headers) -> Result<Self, BadHeader> {
+        let reader = Reader(headers);
+        Ok(Self {
+            origin: reader.parsed(Name::Origin)?,
+            origin_timestamp: reader.time(Name::OriginTimestamp)?,
+            group: reader.text(Name::Group)?,
+            attempt: reader.parsed(Name::Attempt)?,
+            retries: reader.parsed(Name::Retries)?,
+            first_failed_at: reader.time(Name::FirstFailedAt)?,
+            due: reader.time(Name::Due)?,
+            lane: headers.last(Name::Lane.as_str()).cloned(),
+            class: reader.parsed(Name::Class)?,
+            error_type: reader.text(Name::ErrorType)?,
+            error_message: reader.text(Name::ErrorMessage)?,
+            error_chain: reader.json(Name::ErrorChain)?,
+            error_stack: reader.text(Name::ErrorStack)?,
+            history: reader.json(Name::History)?,
+            reason: reader.parsed(Name::Reason)?,
+            leader: reader.parsed(Name::Leader)?,
+            service: reader.text(Name::Service)?,
+            instance: reader.text(Name::Instance)?,
+            handler: reader.text(Name::Handler)?,
+            content_type: reader.text(Name::ContentType)?,
+            buried_at: reader.time(Name::BuriedAt)?,
+            replay: reader.text(Name::Replay)?,
+            replays: reader.parsed(Name::Replays)?,
+            pointer: reader.parsed(Name::Pointer)?,
+            signature: reader.text(Name::Signature)?,
+            key: headers.last(Name::Key.as_str()).cloned(),
+        })
+    }
+
+    /// Makes our headers say exactly this; what is `None` here is removed there.
+    pub fn write(&self, headers: &mut Headers) {
+        for name in Name::ALL {
+            match self.value(*name) {
+                Some(value) => headers.set(name.as_str(), value),
+                None => headers.remove(name.as_str()),
+            }
+        }
+    }
+
+    /// Notes a failed call: what failed and one more line of history, the oldest forgotten.
+    pub fn note(&mut self, failure: &Failure, class: Class, at: Timestamp) {
+        let outermost = failure.outermost();
+        self.class = Some(class);
+        self.first_failed_at.get_or_insert(at);
+        self.attempt = Some(self.attempt.unwrap_or(0).saturating_add(1));
+        self.error_type = Some(cut(&outermost.type_name, bounded::NAME));
+        self.error_message = Some(cut(&outermost.message, bounded::MESSAGE));
+        self.error_chain = failure.causes().iter().map(link).collect();
+        self.history.push(Attempt {
+            at: at.millis(),
+            class: class.name().to_owned(),
+            error_type: cut(&outermost.type_name, bounded::NAME),
+            instance: cut(self.instance.as_deref().unwrap_or_default(), bounded::NAME),
+        });
+        let forgotten = self.history.len().saturating_sub(HISTORY);
+        self.history.drain(..forgotten);
+    }
+
+    fn value(&self, name: Name) -> Option<Bytes> {
+        match name {
+            Name::Origin => shown(self.origin.as_ref()),
+            Name::OriginTimestamp => shown(self.origin_timestamp),
+            Name::Group => shown(self.group.as_ref()),
+            Name::Attempt => shown(self.attempt),
+            Name::Retries => shown(self.retries),
+            Name::FirstFailedAt => shown(self.first_failed_at),
+            Name::Due => shown(self.due),
+            Name::Lane => self.lane.clone(),
+            Name::Class => shown(self.class),
+            Name::ErrorType => shown(self.error_type.as_ref()),
+            Name::ErrorMessage => shown(self.error_message.as_ref()),
+            Name::ErrorChain => json(&self.error_chain),
+            Name::ErrorStack => shown(
+                self.error_stack
+                    .as_deref()
+                    .map(|stack| cut(stack, bounded::STACK)),
+            ),
+            Name::History => json(&self.history),
+            Name::Reason => shown(self.reason),
+            Name::Leader => shown(self.leader.as_ref()),
+            Name::Service => shown(self.service.as_ref()),
+            Name::Instance => shown(self.instance.as_ref()),
+            Name::Handler => shown(self.handler.as_ref()),
+            Name::ContentType => shown(self.content_type.as_ref()),
+            Name::BuriedAt => shown(self.buried_at),
+            Name::Replay => shown(self.replay.as_ref()),
+            Name::Replays => shown(self.replays),
+            Name::Pointer => shown(self.pointer.as_ref()),
+            Name::Signature => shown(self.signature.as_ref()),
+            Name::Key => self.key.clone(),
+        }
+    }
+}
+
+fn shown(value: Option<impl Display>) -> Option<Bytes> {
+    value.map(|value| Bytes::from(value.to_string()))
+}
+
+fn json<T: Serialize>(list: &[T]) -> Option<Bytes> {
+    if list.is_empty() {
+        return None;
+    }
+    serde_json::to_vec(list).ok().map(Bytes::from)
+}
+
+fn link(cause: &Cause) -> Link {
+    Link {
+        error_type: cut(&cause.type_name, bounded::NAME),
+        message: cut(&cause.message, bounded::CAUSE),
+        status: cause.status,
+        code: cause.code.as_deref().map(|code| cut(code, bounded::NAME)),
+    }
+}
+
+struct Reader<'a>(&'a Headers);
+
+impl Reader<'_> {
+    fn text(&self, name: Name) -> Result<Option<String>, BadHeader> {
+        let Some(value) = self.0.last(name.as_str()) else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(value).map_err(|error| BadHeader {
+            name,
+            why: error.to_string(),
+        })?;
+        Ok(Some(text.to_owned()))
+    }
+
+    fn parsed<T: FromStr<Err: Display>>(&self, name: Name) -> Result<Option<T>, BadHeader> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let parsed = text.parse().map_err(|error: T::Err| BadHeader {
+            name,
+            why: error.to_string(),
+        })?;
+        Ok(Some(parsed))
+    }
+
+    fn time(&self, name: Name) -> Result<Option<Timestamp>, BadHeader> {
+        Ok(self.parsed(name)?.map(Timestamp::from_millis))
+    }
+
+    fn json<T: for<'de> Deserialize<'de>>(&self, name: Name) -> Result<Vec<T>, BadHeader> {
+        let Some(value) = self.0.last(name.as_str()) else {
+            return Ok(Vec::new());
+        };
+        serde_json::from_slice(value).map_err(|error| BadHeader {
+            name,
+            why: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! One lane: its records in the order of their offsets, each somewhere on its way.
+
+use std::collections::BTreeMap;
+
+use super::{Followers, Step};
+
+/// Where a record of a lane is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In memory, read from the source.
+    Queued,
+    /// With the handler.
+    Running,
+    /// Set aside, not due yet.
+    Waiting,
+    /// Set aside, and nothing but its turn is missing.
+    Due,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lane {
+    records: BTreeMap<i64, Place>,
+    /// The letter that closed the lane: what comes after it is held or buried.
+    closed: Option<i64>,
+}
+
+impl Lane {
+    pub(super) fn arrive(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
+        if self.closed == Some(offset) || self.records.contains_key(&offset) {
+            steps.push(Step::Known(offset));
+            return;
+        }
+        if let Some(leader) = self.closed.filter(|leader| *leader < offset) {
+            match followers {
+                // A lane that an earlier configuration closed is still closed: nothing passes unasked.
+                Followers::Hold | Followers::Pass => self.follow(offset, leader, steps),
+                Followers::Bury => steps.push(Step::BuryFollower { offset, leader }),
+            }
+            return;
+        }
+        let aside = |(_, place): &(&i64, &Place)| matches!(place, Place::Waiting | Place::Due);
+        match self.records.range(..offset).rev().find(aside) {
+            Some((leader, _)) => self.follow(offset, *leader, steps),
+            None => {
+                self.records.insert(offset, Place::Queued);
+            }
+        }
+    }
+
+    pub(super) fn restore(&mut self, offset: i64) {
+        self.records.insert(offset, Place::Waiting);
+    }
+
+    pub(super) fn remove(&mut self, offset: i64) {
+        self.records.remove(&offset);
+    }
+
+    pub(super) fn shelve(&mut self, offset: i64, steps: &mut Vec<Step>) {
+        self.records.insert(offset, Place::Waiting);
+        self.set_queued_aside(offset, steps);
+    }
+
+    pub(super) fn release(&mut self, offset: i64) {
+        if let Some(place @ Place::Waiting) = self.records.get_mut(&offset) {
+            *place = Place::Due;
+        }
+    }
+
+    pub(super) fn bury(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
+        self.records.remove(&offset);
+        match followers {
+            Followers::Pass => {}
+            Followers::Hold => {
+                self.close(offset);
+                self.set_queued_aside(offset, steps);
+            }
+            Followers::Bury => {
+                self.close(offset);
+                let behind = self.records.split_off(&offset).into_keys();
+                steps.extend(behind.map(|behind| Step::BuryFollower {
+                    offset: behind,
+                    leader: offset,
+                }));
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, leader: i64) {
+        self.closed = Some(self.closed.map_or(leader, |closed| closed.min(leader)));
+    }
+
+    pub(super) fn open(&mut self) {
+        self.closed = None;
+    }
+
+    pub(super) fn closed(&self) -> Option<i64> {
+        self.closed
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.records.is_empty() && self.closed.is_none()
+    }
+
+    /// Starts the head if it may run: it is first, due, before the closing letter, and no earlier
+    /// record can still arrive.
+    pub(super) fn next(&mut self, position: i64) -> Option<i64> {
+        let closed = self.closed;
+        let mut head = self.records.first_entry()?;
+        let offset = *head.key();
+        let ready = matches!(head.get(), Place::Queued | Place::Due);
+        let held = closed.is_some_and(|leader| leader < offset);
+        if !ready || held || offset >= position {
+            return None;
+        }
+        head.insert(Place::Running);
+        Some(offset)
+    }
+
+    fn follow(&mut self, offset: i64, leader: i64, steps: &mut Vec<Step>) {
+        self.records.insert(offset, Place::Due);
+        steps.push(Step::Follow { offset, leader });
+    }
+
+    /// What is queued behind `leader` waits with it: memory is not where records wait.
+    fn set_queued_aside(&mut self, leader: i64, steps: &mut Vec<Step>) {
+        for (offset, place) in self.records.range_mut(leader..) {
+            if *place == Place::Queued {
+                *place = Place::Due;
+                steps.push(Step::Follow {
+                    offset: *offset,
+                    leader,
+                });
+            }
+        }
+    }
+}

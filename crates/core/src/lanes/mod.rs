@@ -1,0 +1,185 @@
+//! Order within a business key: which record may run now, which waits behind which.
+//!
+//! One [`Lanes`] for each source partition; a lane is the records of one key in it, in the order of
+//! their offsets. Events come in, [`Step`]s go out: run this, set that aside behind its leader, bury
+//! that as a follower. A record without a key has no lane and never waits.
+
+mod lane;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+
+use lane::Lane;
+
+/// What becomes of the records behind one that is dead-lettered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Followers {
+    /// They go on.
+    #[default]
+    Pass,
+    /// They wait until the letter is replayed or resolved.
+    Hold,
+    /// They become letters too.
+    Bury,
+}
+
+/// What is to be done about a record. Offsets are of the source partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Hand it to the handler now.
+    Run(i64),
+    /// Set it aside behind `leader`: it has no delay of its own and runs when its turn comes.
+    Follow {
+        /// The record.
+        offset: i64,
+        /// The one it waits for.
+        leader: i64,
+    },
+    /// Dead-letter it as a follower of `leader`.
+    BuryFollower {
+        /// The record.
+        offset: i64,
+        /// The letter it follows.
+        leader: i64,
+    },
+    /// Nothing: it waits already, or it is the letter that closed the lane. Its offset is complete.
+    Known(i64),
+}
+
+/// The lanes of one source partition.
+#[derive(Debug, Clone, Default)]
+pub struct Lanes {
+    followers: Followers,
+    /// Where the source is read: what lies below has arrived.
+    position: i64,
+    lanes: HashMap<Bytes, Lane>,
+    /// Restored records that the reader has not passed yet, so that one before them may still arrive.
+    unpassed: BTreeMap<i64, Bytes>,
+}
+
+impl Lanes {
+    /// The empty lanes of a partition that is read from `position` on.
+    #[must_use]
+    pub fn new(followers: Followers, position: i64) -> Self {
+        Self {
+            followers,
+            position,
+            ..Self::default()
+        }
+    }
+
+    /// A record was read from the source.
+    pub fn arrive(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
+        let mut steps = self.pass(offset + 1);
+        match key {
+            Some(key) => {
+                let lane = self.lanes.entry(key.clone()).or_default();
+                lane.arrive(offset, self.followers, &mut steps);
+                self.go_on(key, &mut steps);
+            }
+            None => steps.push(Step::Run(offset)),
+        }
+        steps
+    }
+
+    /// The reader is at `position`, whatever was or was not delivered below.
+    pub fn pass(&mut self, position: i64) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.position = self.position.max(position);
+        let later = self.unpassed.split_off(&self.position);
+        for key in std::mem::replace(&mut self.unpassed, later).into_values() {
+            self.go_on(&key, &mut steps);
+        }
+        steps
+    }
+
+    /// A running record is complete.
+    pub fn done(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
+        self.change(key, |lane, _, _| lane.remove(offset))
+    }
+
+    /// A running record was set aside; it waits until it is released.
+    pub fn shelve(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
+        self.change(key, |lane, _, steps| lane.shelve(offset, steps))
+    }
+
+    /// A waiting record is due: it runs as soon as its turn comes.
+    pub fn release(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
+        match key {
+            Some(_) => self.change(key, |lane, _, _| lane.release(offset)),
+            None => vec![Step::Run(offset)],
+        }
+    }
+
+    /// A record, running or waiting, became a dead letter.
+    pub fn bury(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
+        self.change(key, |lane, followers, steps| lane.bury(offset, followers, steps))
+    }
+
+    /// The letter that closed the lane was dealt with: the lane is open again.
+    pub fn resolve(&mut self, key: &Bytes) -> Vec<Step> {
+        self.change(Some(key), |lane, _, _| lane.open())
+    }
+
+    /// A record that waits already, as found when taking over.
+    pub fn restore(&mut self, key: Option<&Bytes>, offset: i64) {
+        let Some(key) = key else { return };
+        self.lanes.entry(key.clone()).or_default().restore(offset);
+        if offset >= self.position {
+            self.unpassed.insert(offset, key.clone());
+        }
+    }
+
+    /// A lane that is closed already, as found when taking over.
+    pub fn restore_closed(&mut self, key: &Bytes, leader: i64) {
+        self.lanes.entry(key.clone()).or_default().close(leader);
+    }
+
+    /// How many lanes there are: with a record in them, or closed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Whether there is no lane.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// The letter that closed this lane, if it is closed.
+    #[must_use]
+    pub fn closed(&self, key: &Bytes) -> Option<i64> {
+        self.lanes.get(key)?.closed()
+    }
+
+    fn change(
+        &mut self,
+        key: Option<&Bytes>,
+        event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let Some(key) = key else { return steps };
+        if let Some(lane) = self.lanes.get_mut(key) {
+            event(lane, self.followers, &mut steps);
+            self.go_on(key, &mut steps);
+        }
+        steps
+    }
+
+    /// Lets the head of the lane run if nothing stands against it, and forgets an empty lane.
+    fn go_on(&mut self, key: &Bytes, steps: &mut Vec<Step>) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        if let Some(head) = lane.next(self.position) {
+            steps.push(Step::Run(head));
+        }
+        if lane.is_idle() {
+            self.lanes.remove(key);
+        }
+    }
+}
