@@ -67,17 +67,11 @@ impl Buckets {
 
     /// Takes the longest bucket that fits, again and again.
     pub fn walk(&self, delay: Duration) -> Result<Walk, BadWalk> {
-        let mut walk = Walk {
-            hops: Vec::new(),
-            remainder: delay,
-        };
+        let mut walk = Walk { hops: Vec::new(), remainder: delay };
         for bucket in &self.0 {
             let times = walk.remainder.as_nanos() / bucket.as_nanos();
             if times + walk.hops.len() as u128 > MOST_HOPS as u128 {
-                return Err(BadWalk::TooManyHops {
-                    delay,
-                    longest: self.0[0],
-                });
+                return Err(BadWalk::TooManyHops { delay, longest: self.0[0] });
             }
             walk.hops.extend(std::iter::repeat_n(*bucket, times as usize));
             walk.remainder -= bucket.saturating_mul(times as u32);
@@ -108,26 +102,14 @@ mod tests {
     fn seventeen_minutes_are_ten_and_five_and_one_and_one() {
         let buckets = Buckets::new([1, 5, 10, 30, 60].map(minutes)).unwrap();
         let walk = buckets.walk(minutes(17)).unwrap();
-        assert_eq!(
-            walk,
-            Walk {
-                hops: [10, 5, 1, 1].map(minutes).to_vec(),
-                remainder: Duration::ZERO
-            }
-        );
+        assert_eq!(walk, Walk { hops: [10, 5, 1, 1].map(minutes).to_vec(), remainder: Duration::ZERO });
     }
 
     #[test]
     fn what_is_below_the_smallest_bucket_is_left_to_the_due_time() {
         let buckets = Buckets::new([minutes(1)]).unwrap();
         let walk = buckets.walk(Duration::from_millis(90_250)).unwrap();
-        assert_eq!(
-            walk,
-            Walk {
-                hops: vec![minutes(1)],
-                remainder: Duration::from_millis(30_250)
-            }
-        );
+        assert_eq!(walk, Walk { hops: vec![minutes(1)], remainder: Duration::from_millis(30_250) });
     }
 
     #[test]
@@ -135,17 +117,10 @@ mod tests {
         let buckets = Buckets::default();
         assert_eq!(buckets, Buckets::new(DEFAULT.map(Duration::from_secs)).unwrap());
         assert_eq!(buckets.delays()[0], minutes(7 * 24 * 60));
-        assert!(
-            buckets
-                .walk(minutes(7 * 24 * 60) - Duration::from_millis(1))
-                .is_ok()
-        );
+        assert!(buckets.walk(minutes(7 * 24 * 60) - Duration::from_millis(1)).is_ok());
         assert!(buckets.walk(minutes(200 * 24 * 60)).is_ok());
         let error = buckets.walk(minutes(400 * 24 * 60)).unwrap_err().to_string();
-        assert!(
-            error.contains("400d") && error.contains("longer than 7d"),
-            "{error}"
-        );
+        assert!(error.contains("400d") && error.contains("longer than 7d"), "{error}");
     }
 
     proptest! {

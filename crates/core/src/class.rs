@@ -83,9 +83,6 @@ mod tests {
     #[test]
     fn an_unknown_class_is_named_with_the_known_ones() {
         let error = "fatal".parse::<Class>().unwrap_err().to_string();
-        assert!(
-            error.contains("`fatal`") && error.contains("not-ready"),
-            "{error}"
-        );
+        assert!(error.contains("`fatal`") && error.contains("not-ready"), "{error}");
     }
 }

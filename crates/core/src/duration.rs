@@ -5,13 +5,7 @@ use std::time::Duration;
 
 use crate::spelling::{Misspelt, Scanner};
 
-const UNITS: [(&str, u64); 5] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Ten years: no wait is longer, so that no sum of waits overflows.
 pub const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
@@ -23,10 +17,7 @@ pub fn parse(text: &str) -> Result<Duration, Misspelt> {
     if scanner.is_at_end() {
         return Ok(duration);
     }
-    Err(Misspelt::new(
-        scanner.here(),
-        "unexpected text after the duration",
-    ))
+    Err(Misspelt::new(scanner.here(), "unexpected text after the duration"))
 }
 
 /// Writes a length of time in the largest unit that expresses it exactly.
@@ -36,11 +27,7 @@ pub fn print(duration: Duration) -> String {
     if millis == 0 {
         return "0s".to_owned();
     }
-    let (unit, scale) = UNITS
-        .into_iter()
-        .rev()
-        .find(|(_, scale)| millis % scale == 0)
-        .unwrap_or(UNITS[0]);
+    let (unit, scale) = UNITS.into_iter().rev().find(|(_, scale)| millis % scale == 0).unwrap_or(UNITS[0]);
     format!("{}{unit}", millis / scale)
 }
 
@@ -60,12 +47,9 @@ pub(crate) fn scan(scanner: &mut Scanner<'_>) -> Result<Duration, Misspelt> {
     };
     let span = digits.start..unit_span.end;
     let millis = number.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
-    millis
-        .map(Duration::from_millis)
-        .filter(|d| *d <= LONGEST)
-        .ok_or_else(|| {
-            Misspelt::new(span, "the duration is longer than ten years").help("the longest is 3650d")
-        })
+    millis.map(Duration::from_millis).filter(|d| *d <= LONGEST).ok_or_else(|| {
+        Misspelt::new(span, "the duration is longer than ten years").help("the longest is 3650d")
+    })
 }
 
 fn no_unit(span: Range<usize>, number: &str) -> Misspelt {

@@ -39,11 +39,7 @@ impl Cause {
     /// A cause of this type with this message.
     #[must_use]
     pub fn new(type_name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            type_name: type_name.into(),
-            message: message.into(),
-            ..Self::default()
-        }
+        Self { type_name: type_name.into(), message: message.into(), ..Self::default() }
     }
 }
 
@@ -51,11 +47,7 @@ impl Failure {
     /// A failure with one cause.
     #[must_use]
     pub fn new(cause: Cause) -> Self {
-        Self {
-            causes: vec![cause],
-            retry_after: None,
-            follows: None,
-        }
+        Self { causes: vec![cause], retry_after: None, follows: None }
     }
 
     /// The same failure, caused by `cause`, which lies inside all causes given before.
@@ -80,11 +72,7 @@ impl Failure {
     }
 
     fn from_chain(error: &(dyn Error + 'static), type_name: String) -> Self {
-        let mut failure = Self {
-            causes: Vec::new(),
-            retry_after: None,
-            follows: None,
-        };
+        let mut failure = Self { causes: Vec::new(), retry_after: None, follows: None };
         let mut type_name = Some(type_name);
         let mut next = Some(error);
         while let Some(error) = next.filter(|_| failure.causes.len() < LONGEST_CHAIN) {
@@ -152,11 +140,7 @@ impl Classed {
 
     /// The class as a value.
     pub fn new(class: Class, inner: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self {
-            class,
-            retry_after: None,
-            inner: inner.into(),
-        }
+        Self { class, retry_after: None, inner: inner.into() }
     }
 
     /// Asks to wait this long instead of what the policy says.
@@ -182,10 +166,7 @@ impl Error for Classed {
 /// The next error inwards. An `io::Error` names the source of what it carries and not the thing
 /// itself, which may be a wrapper.
 fn inside<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref)
-    {
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         Some(carried) => Some(carried),
         None => error.source(),
     }
@@ -199,10 +180,7 @@ fn short_type_name(name: &str) -> String {
 /// A source is known only as `dyn Error`; what it prints for programmers begins with its type's name.
 fn type_name_by_debug(error: &dyn Error) -> String {
     let debug = format!("{error:?}");
-    let name: String = debug
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':')
-        .collect();
+    let name: String = debug.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
     if name.is_empty() { "Error".to_owned() } else { name }
 }
 
@@ -221,11 +199,8 @@ mod tests {
     #[test]
     fn an_error_becomes_the_chain_of_its_sources() {
         let failure = Failure::from_error(&Load(Timeout));
-        let chain: Vec<_> = failure
-            .causes()
-            .iter()
-            .map(|c| (c.type_name.as_str(), c.message.as_str()))
-            .collect();
+        let chain: Vec<_> =
+            failure.causes().iter().map(|c| (c.type_name.as_str(), c.message.as_str())).collect();
         assert_eq!(chain[0].1, "cannot load the order");
         assert!(chain[0].0.ends_with("::Load"), "{}", chain[0].0);
         assert_eq!(chain[1], ("Timeout", "timed out after 900 ms"));

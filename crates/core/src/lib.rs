@@ -16,6 +16,7 @@ pub mod origin;
 pub mod policy;
 pub mod route;
 pub mod seed;
+pub mod settings;
 pub mod spelling;
 pub mod time;
 pub mod topic;

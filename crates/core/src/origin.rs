@@ -42,15 +42,8 @@ impl FromStr for Origin {
         let offset = natural(offset).ok_or_else(shape)?;
         let partition = natural(partition).ok_or_else(shape)?;
         let topic = topic.ok_or_else(shape)?.parse();
-        let topic = topic.map_err(|source| BadOrigin::Topic {
-            text: text.to_owned(),
-            source,
-        })?;
-        Ok(Self {
-            topic,
-            partition,
-            offset,
-        })
+        let topic = topic.map_err(|source| BadOrigin::Topic { text: text.to_owned(), source })?;
+        Ok(Self { topic, partition, offset })
     }
 }
 
@@ -74,16 +67,9 @@ mod tests {
     #[test]
     fn an_origin_has_one_spelling() {
         assert!("orders/3/1042".parse::<Origin>().is_ok());
-        for text in [
-            "orders/3",
-            "orders/-1/5",
-            "orders/+1/5",
-            "orders/03/5",
-            "orders/3/",
-            "a/b/3/5",
-            "/3/5",
-            "",
-        ] {
+        for text in
+            ["orders/3", "orders/-1/5", "orders/+1/5", "orders/03/5", "orders/3/", "a/b/3/5", "/3/5", ""]
+        {
             assert!(text.parse::<Origin>().is_err(), "{text}");
         }
     }

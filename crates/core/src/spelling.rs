@@ -17,11 +17,7 @@ pub struct Misspelt {
 
 impl Misspelt {
     pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self {
-            span,
-            message: message.into(),
-            help: None,
-        }
+        Self { span, message: message.into(), help: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -43,6 +39,11 @@ impl<'a> Scanner<'a> {
 
     pub(crate) fn rest(&self) -> &'a str {
         &self.text[self.at..]
+    }
+
+    /// Right behind what was taken last, where something missing should stand.
+    pub(crate) fn behind(&self) -> usize {
+        self.at
     }
 
     /// Where the next character that is not blank begins.
@@ -97,12 +98,7 @@ impl<'a> Scanner<'a> {
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&typed.to_lowercase(), &name.to_lowercase()),
-                name,
-            )
-        })
+        .map(|name| (strsim::damerau_levenshtein(&typed.to_lowercase(), &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= (name.len().max(typed.len()) / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

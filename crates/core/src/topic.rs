@@ -58,15 +58,10 @@ impl FromStr for Topic {
             return Err(BadTopic::Dots(name.to_owned()));
         }
         if let Some(found) = name.chars().find(|c| !accepted(*c)) {
-            return Err(BadTopic::Character {
-                name: name.to_owned(),
-                found,
-            });
+            return Err(BadTopic::Character { name: name.to_owned(), found });
         }
         if name.len() > LONGEST {
-            return Err(BadTopic::TooLong {
-                name: name.to_owned(),
-            });
+            return Err(BadTopic::TooLong { name: name.to_owned() });
         }
         Ok(Self(name.to_owned()))
     }
@@ -121,36 +116,22 @@ mod tests {
         let name = |purpose| derived(&source, "payments", purpose).unwrap().to_string();
         assert_eq!(name(Purpose::Shelf), "pre-order.payments.shelf");
         assert_eq!(name(Purpose::Letters), "pre-order.payments.dlq");
-        assert_eq!(
-            name(Purpose::Rung(Duration::from_secs(300))),
-            "pre-order.payments.retry-5m"
-        );
+        assert_eq!(name(Purpose::Rung(Duration::from_secs(300))), "pre-order.payments.retry-5m");
         assert_eq!(name(Purpose::Retry), "pre-order.payments.retry");
         assert_eq!(name(Purpose::Return), "pre-order.payments.return");
-        assert_eq!(
-            bucket(Duration::from_secs(3_600)).unwrap().as_str(),
-            "redrive.delay.1h"
-        );
+        assert_eq!(bucket(Duration::from_secs(3_600)).unwrap().as_str(), "redrive.delay.1h");
     }
 
     #[test]
     fn names_that_kafka_refuses_are_refused_with_the_reason() {
-        let refused = [
-            ("", "needs"),
-            (".", "cannot"),
-            ("..", "cannot"),
-            ("a/b", "'/'"),
-            ("größe", "'ö'"),
-        ];
+        let refused = [("", "needs"), (".", "cannot"), ("..", "cannot"), ("a/b", "'/'"), ("größe", "'ö'")];
         for (name, fragment) in refused {
             let error = name.parse::<Topic>().unwrap_err().to_string();
             assert!(error.contains(fragment), "{error}");
         }
         let long = "a".repeat(245);
         assert!(long.parse::<Topic>().is_ok());
-        let error = derived(&long.parse().unwrap(), "g", Purpose::Letters)
-            .unwrap_err()
-            .to_string();
+        let error = derived(&long.parse().unwrap(), "g", Purpose::Letters).unwrap_err().to_string();
         assert!(error.contains("251 characters"), "{error}");
     }
 

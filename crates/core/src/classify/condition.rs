@@ -56,13 +56,9 @@ impl Condition {
             Self::Code(code) => cause.code.as_ref() == Some(code),
             Self::Topic(topic) => subject.topic == topic,
             Self::Header { name, value: None } => subject.headers.all(name).next().is_some(),
-            Self::Header {
-                name,
-                value: Some(wanted),
-            } => subject
-                .headers
-                .all(name)
-                .any(|found| found == Some(wanted.as_bytes())),
+            Self::Header { name, value: Some(wanted) } => {
+                subject.headers.all(name).any(|found| found == Some(wanted.as_bytes()))
+            }
         }
     }
 
@@ -104,10 +100,7 @@ impl fmt::Display for Condition {
             Self::Code(code) => write!(f, "code {code}"),
             Self::Topic(topic) => write!(f, "topic {topic}"),
             Self::Header { name, value: None } => write!(f, "header {name}"),
-            Self::Header {
-                name,
-                value: Some(value),
-            } => write!(f, "header {name}={value}"),
+            Self::Header { name, value: Some(value) } => write!(f, "header {name}={value}"),
         }
     }
 }
@@ -126,12 +119,7 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, Misspelt> {
         Regex::new(text).map(Self).map_err(|error| {
             let why = error.to_string();
-            let why = why
-                .lines()
-                .last()
-                .unwrap_or(&why)
-                .trim_start_matches("error: ")
-                .to_owned();
+            let why = why.lines().last().unwrap_or(&why).trim_start_matches("error: ").to_owned();
             Misspelt::new(0..text.len(), format!("not a regular expression: {why}"))
         })
     }
@@ -147,11 +135,7 @@ impl FromStr for Statuses {
     type Err = Misspelt;
 
     fn from_str(text: &str) -> Result<Self, Misspelt> {
-        let status = |part: &str| {
-            part.parse::<u16>()
-                .ok()
-                .filter(|status| (100..=599).contains(status))
-        };
+        let status = |part: &str| part.parse::<u16>().ok().filter(|status| (100..=599).contains(status));
         let range = match text.split_once('-') {
             Some((from, to)) => status(from.trim()).zip(status(to.trim())),
             None => match text.strip_suffix("xx") {
@@ -159,23 +143,16 @@ impl FromStr for Statuses {
                 None => status(text.trim()).map(|one| (one, one)),
             },
         };
-        range
-            .filter(|(from, to)| from <= to)
-            .map(|(from, to)| Self(from..=to))
-            .ok_or_else(|| {
-                Misspelt::new(0..text.len(), format!("`{text}` is not a status"))
-                    .help("write a status such as 404, a hundred such as 5xx, or a range such as 500-599")
-            })
+        range.filter(|(from, to)| from <= to).map(|(from, to)| Self(from..=to)).ok_or_else(|| {
+            Misspelt::new(0..text.len(), format!("`{text}` is not a status"))
+                .help("write a status such as 404, a hundred such as 5xx, or a range such as 500-599")
+        })
     }
 }
 
 impl fmt::Display for Statuses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = (self.0.start(), self.0.end());
-        if from == to {
-            write!(f, "{from}")
-        } else {
-            write!(f, "{from}-{to}")
-        }
+        if from == to { write!(f, "{from}") } else { write!(f, "{from}-{to}") }
     }
 }

@@ -64,28 +64,16 @@ impl Classifier {
     /// Only a default class.
     #[must_use]
     pub fn always(default: Class) -> Self {
-        Self {
-            own: Vec::new(),
-            global: Arc::new([]),
-            default,
-            resolver: None,
-        }
+        Self { own: Vec::new(), global: Arc::new([]), default, resolver: None }
     }
 
     /// The class of a failure, and why.
     #[must_use]
     pub fn classify(&self, failure: &Failure, subject: Subject<'_>) -> (Class, Because) {
-        if let Some(class) = self
-            .resolver
-            .as_ref()
-            .and_then(|resolver| resolver(subject, failure))
-        {
+        if let Some(class) = self.resolver.as_ref().and_then(|resolver| resolver(subject, failure)) {
             return (class, Because::Resolver);
         }
-        let known = failure
-            .causes()
-            .iter()
-            .find_map(|cause| self.known(cause, subject));
+        let known = failure.causes().iter().find_map(|cause| self.known(cause, subject));
         known.unwrap_or((self.default, Because::Default))
     }
 

@@ -46,9 +46,7 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, cause: &Cause, subject: Subject<'_>) -> bool {
-        self.conditions
-            .iter()
-            .all(|condition| condition.holds(cause, subject))
+        self.conditions.iter().all(|condition| condition.holds(cause, subject))
     }
 
     /// Whether this rule matches everything that `later` matches, so that `later`, if it comes
@@ -63,10 +61,7 @@ impl Rule {
     #[must_use]
     pub fn allows_topic(&self, topic: &Topic) -> bool {
         let wanted = Condition::Topic(topic.clone());
-        !self
-            .conditions
-            .iter()
-            .any(|condition| condition.excludes(&wanted))
+        !self.conditions.iter().any(|condition| condition.excludes(&wanted))
     }
 }
 

@@ -10,9 +10,7 @@ fn of_type(name: &str, class: Class) -> Rule {
 }
 
 fn chain(types: &[&str]) -> Failure {
-    let mut causes = types
-        .iter()
-        .map(|name| Cause::new(*name, format!("{name} happened")));
+    let mut causes = types.iter().map(|name| Cause::new(*name, format!("{name} happened")));
     let outermost = Failure::new(causes.next().unwrap());
     causes.fold(outermost, Failure::caused_by)
 }
@@ -20,13 +18,7 @@ fn chain(types: &[&str]) -> Failure {
 fn classify(classifier: &Classifier, failure: &Failure) -> (Class, Because) {
     let topic = "orders".parse().unwrap();
     let headers = Headers::from_iter([("kind", Some("refund"))]);
-    classifier.classify(
-        failure,
-        Subject {
-            topic: &topic,
-            headers: &headers,
-        },
-    )
+    classifier.classify(failure, Subject { topic: &topic, headers: &headers })
 }
 
 /// C2 to C5: each line is one conflict and who wins it.
@@ -35,11 +27,7 @@ fn conflicts_are_decided_from_the_outside_in_and_by_the_subscription_first() {
     use Class::{NotReady, Outage, Permanent, Transient};
     let classifier = Classifier {
         own: vec![of_type("Timeout", NotReady), of_type("Both", Outage)],
-        global: Arc::new([
-            of_type("Load", Permanent),
-            of_type("Both", Permanent),
-            of_type("Reset", Outage),
-        ]),
+        global: Arc::new([of_type("Load", Permanent), of_type("Both", Permanent), of_type("Reset", Outage)]),
         default: Transient,
         resolver: None,
     };
@@ -53,11 +41,7 @@ fn conflicts_are_decided_from_the_outside_in_and_by_the_subscription_first() {
         (&["Other", "Unknown"], Transient, Because::Default),
     ];
     for (types, class, because) in table {
-        assert_eq!(
-            classify(&classifier, &chain(types)),
-            (class, because),
-            "{types:?}"
-        );
+        assert_eq!(classify(&classifier, &chain(types)), (class, because), "{types:?}");
     }
 }
 
@@ -67,10 +51,7 @@ fn a_wrapper_hides_what_is_inside_but_not_what_is_outside() {
         own: vec![of_type("Null", Class::Permanent), of_type("Outer", Class::Outage)],
         ..Classifier::always(Class::Transient)
     };
-    let wrapper = Cause {
-        class: Some(Class::NotReady),
-        ..Cause::new("Wrapper", "masked")
-    };
+    let wrapper = Cause { class: Some(Class::NotReady), ..Cause::new("Wrapper", "masked") };
     let masked = Failure::new(wrapper.clone()).caused_by(Cause::new("Null", "not found"));
     assert_eq!(classify(&classifier, &masked), (Class::NotReady, Because::Stated));
     let outside = chain(&["Outer"]).caused_by(wrapper);
@@ -88,21 +69,12 @@ fn a_resolver_is_asked_first_and_may_leave_it_to_the_rules() {
         (refund && failure.outermost().message.contains("Null")).then_some(Class::NotReady)
     };
     let classifier = Classifier {
-        own: vec![
-            of_type("Null", Class::Permanent),
-            of_type("Timeout", Class::Outage),
-        ],
+        own: vec![of_type("Null", Class::Permanent), of_type("Timeout", Class::Outage)],
         resolver: Some(Arc::new(resolver)),
         ..Classifier::always(Class::Transient)
     };
-    assert_eq!(
-        classify(&classifier, &chain(&["Null"])),
-        (Class::NotReady, Because::Resolver)
-    );
-    assert_eq!(
-        classify(&classifier, &chain(&["Timeout"])),
-        (Class::Outage, Because::Own(1))
-    );
+    assert_eq!(classify(&classifier, &chain(&["Null"])), (Class::NotReady, Because::Resolver));
+    assert_eq!(classify(&classifier, &chain(&["Timeout"])), (Class::Outage, Because::Own(1)));
 }
 
 #[test]
@@ -110,10 +82,7 @@ fn every_condition_holds_for_what_it_names_and_for_nothing_else() {
     let cause = Cause {
         status: Some(404),
         code: Some("57014".to_owned()),
-        ..Cause::new(
-            "java.net.SocketTimeoutException",
-            "canceling statement due to statement timeout",
-        )
+        ..Cause::new("java.net.SocketTimeoutException", "canceling statement due to statement timeout")
     };
     let header = |name: &str, value: Option<&str>| Condition::Header {
         name: name.into(),
@@ -126,10 +95,7 @@ fn every_condition_holds_for_what_it_names_and_for_nothing_else() {
         (Condition::TypeSuffix("Timeout".into()), false),
         (Condition::Message("due to statement timeout".into()), true),
         (Condition::Message("user request".into()), false),
-        (
-            Condition::Pattern("^canceling .* timeout$".parse().unwrap()),
-            true,
-        ),
+        (Condition::Pattern("^canceling .* timeout$".parse().unwrap()), true),
         (Condition::Pattern("^timeout".parse().unwrap()), false),
         (Condition::Status("404".parse().unwrap()), true),
         (Condition::Status("4xx".parse().unwrap()), true),
@@ -178,9 +144,7 @@ fn a_rule_that_can_never_match_is_found() {
 
 #[test]
 fn a_status_that_makes_no_sense_is_refused() {
-    for text in [
-        "", "0", "600", "99", "abc", "599-500", "4xxx", "4x", "404-", "-404", "65536",
-    ] {
+    for text in ["", "0", "600", "99", "abc", "599-500", "4xxx", "4x", "404-", "-404", "65536"] {
         assert!(text.parse::<Statuses>().is_err(), "{text}");
     }
 }
@@ -201,12 +165,7 @@ fn any_condition() -> impl Strategy<Value = Condition> {
 }
 
 fn any_cause() -> impl Strategy<Value = Cause> {
-    let parts = (
-        "[ab]{1,3}",
-        "[ab]{0,5}",
-        proptest::option::of(100_u16..110),
-        proptest::option::of("[ab]"),
-    );
+    let parts = ("[ab]{1,3}", "[ab]{0,5}", proptest::option::of(100_u16..110), proptest::option::of("[ab]"));
     parts.prop_map(|(type_name, message, status, code)| Cause {
         type_name,
         message,

@@ -32,21 +32,13 @@ impl Headers {
 
     /// The values of every header of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a [u8]>> {
-        self.0
-            .iter()
-            .filter(move |header| header.name == name)
-            .map(|header| header.value.as_deref())
+        self.0.iter().filter(move |header| header.name == name).map(|header| header.value.as_deref())
     }
 
     /// The last value of this name, as Kafka's own clients read it.
     #[must_use]
     pub fn last(&self, name: &str) -> Option<&Bytes> {
-        self.0
-            .iter()
-            .rev()
-            .find(|header| header.name == name)?
-            .value
-            .as_ref()
+        self.0.iter().rev().find(|header| header.name == name)?.value.as_ref()
     }
 
     /// The last value of this name, if it is text.
@@ -57,10 +49,7 @@ impl Headers {
 
     /// Adds one more header at the end.
     pub fn push(&mut self, name: impl Into<String>, value: Option<Bytes>) {
-        self.0.push(Header {
-            name: name.into(),
-            value,
-        });
+        self.0.push(Header { name: name.into(), value });
     }
 
     /// Makes this the only header of its name, in the place of the first one or at the end.
@@ -94,10 +83,8 @@ impl Headers {
 
 impl<N: Into<String>, V: Into<Bytes>> FromIterator<(N, Option<V>)> for Headers {
     fn from_iter<I: IntoIterator<Item = (N, Option<V>)>>(pairs: I) -> Self {
-        let header = |(name, value): (N, Option<V>)| Header {
-            name: name.into(),
-            value: value.map(Into::into),
-        };
+        let header =
+            |(name, value): (N, Option<V>)| Header { name: name.into(), value: value.map(Into::into) };
         Self(pairs.into_iter().map(header).collect())
     }
 }

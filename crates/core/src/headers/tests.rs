@@ -10,11 +10,7 @@ fn trail() -> Trail {
         origin: Some("orders/3/1042".parse().unwrap()),
         origin_timestamp: Some(Timestamp::from_millis(1_700_000_000_000)),
         group: Some("payments".into()),
-        retries: Some(Retries {
-            in_place: 3,
-            blocked: 0,
-            set_aside: 1,
-        }),
+        retries: Some(Retries { in_place: 3, blocked: 0, set_aside: 1 }),
         due: Some(Timestamp::from_millis(1_700_000_005_000)),
         lane: Some(Bytes::from_static(&[0, 0xff, 7])),
         reason: Some(Reason::Exhausted),
@@ -65,9 +61,8 @@ fn a_malformed_header_is_named() {
 #[test]
 fn a_thousand_hops_do_not_grow_the_headers() {
     let failure = Failure::new(Cause::new("T".repeat(10_000), "ü".repeat(100_000)));
-    let failure = (0..100).fold(failure, |failure, _| {
-        failure.caused_by(Cause::new("Inner", "x".repeat(100_000)))
-    });
+    let failure =
+        (0..100).fold(failure, |failure, _| failure.caused_by(Cause::new("Inner", "x".repeat(100_000))));
     let mut trail = trail();
     trail.error_stack = Some("at line 1\n".repeat(100_000));
     let mut headers = Headers::default();
@@ -77,30 +72,20 @@ fn a_thousand_hops_do_not_grow_the_headers() {
         trail.write(&mut headers);
         trail = Trail::read(&headers).unwrap();
         sizes.push(
-            headers
-                .iter()
-                .map(|h| h.name.len() + h.value.as_ref().map_or(0, Bytes::len))
-                .sum::<usize>(),
+            headers.iter().map(|h| h.name.len() + h.value.as_ref().map_or(0, Bytes::len)).sum::<usize>(),
         );
     }
     assert_eq!(trail.attempt, Some(1_000));
     assert_eq!(trail.history.len(), 16);
     assert_eq!(trail.history[15].at, 999);
-    assert!(
-        sizes[20..].iter().all(|size| *size < 64 * 1024),
-        "{:?}",
-        sizes.iter().max()
-    );
+    assert!(sizes[20..].iter().all(|size| *size < 64 * 1024), "{:?}", sizes.iter().max());
     assert!(sizes[999] <= sizes[20] + 200, "{} then {}", sizes[20], sizes[999]);
 }
 
 fn any_header() -> impl Strategy<Value = (String, Option<Vec<u8>>)> {
     let ours = proptest::sample::select(Name::ALL).prop_map(|name| name.as_str().to_owned());
     let name = prop_oneof!["[a-c]{0,2}", ours, "redrive-[a-z]{0,4}"];
-    (
-        name,
-        proptest::option::of(proptest::collection::vec(any::<u8>(), 0..12)),
-    )
+    (name, proptest::option::of(proptest::collection::vec(any::<u8>(), 0..12)))
 }
 
 proptest! {

@@ -22,10 +22,7 @@ const HISTORY: usize = 16;
 
 /// Everything our headers say; what a record does not carry is `None` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(
-    missing_docs,
-    reason = "each field is the header of its name, described at `Name`"
-)]
+#[allow(missing_docs, reason = "each field is the header of its name, described at `Name`")]
 pub struct Trail {
     pub origin: Option<Origin>,
     pub origin_timestamp: Option<Timestamp>,
@@ -172,11 +169,7 @@ impl Trail {
             Name::ErrorType => shown(self.error_type.as_ref()),
             Name::ErrorMessage => shown(self.error_message.as_ref()),
             Name::ErrorChain => json(&self.error_chain),
-            Name::ErrorStack => shown(
-                self.error_stack
-                    .as_deref()
-                    .map(|stack| cut(stack, bounded::STACK)),
-            ),
+            Name::ErrorStack => shown(self.error_stack.as_deref().map(|stack| cut(stack, bounded::STACK))),
             Name::History => json(&self.history),
             Name::Reason => shown(self.reason),
             Name::Leader => shown(self.leader.as_ref()),
@@ -221,10 +214,7 @@ impl Reader<'_> {
         let Some(value) = self.0.last(name.as_str()) else {
             return Ok(None);
         };
-        let text = std::str::from_utf8(value).map_err(|error| BadHeader {
-            name,
-            why: error.to_string(),
-        })?;
+        let text = std::str::from_utf8(value).map_err(|error| BadHeader { name, why: error.to_string() })?;
         Ok(Some(text.to_owned()))
     }
 
@@ -232,10 +222,7 @@ impl Reader<'_> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        let parsed = text.parse().map_err(|error: T::Err| BadHeader {
-            name,
-            why: error.to_string(),
-        })?;
+        let parsed = text.parse().map_err(|error: T::Err| BadHeader { name, why: error.to_string() })?;
         Ok(Some(parsed))
     }
 
@@ -247,9 +234,6 @@ impl Reader<'_> {
         let Some(value) = self.0.last(name.as_str()) else {
             return Ok(Vec::new());
         };
-        serde_json::from_slice(value).map_err(|error| BadHeader {
-            name,
-            why: error.to_string(),
-        })
+        serde_json::from_slice(value).map_err(|error| BadHeader { name, why: error.to_string() })
     }
 }

@@ -77,10 +77,7 @@ impl Lane {
             Followers::Bury => {
                 self.close(offset);
                 let behind = self.records.split_off(&offset).into_keys();
-                steps.extend(behind.map(|behind| Step::BuryFollower {
-                    offset: behind,
-                    leader: offset,
-                }));
+                steps.extend(behind.map(|behind| Step::BuryFollower { offset: behind, leader: offset }));
             }
         }
     }
@@ -126,10 +123,7 @@ impl Lane {
         for (offset, place) in self.records.range_mut(leader..) {
             if *place == Place::Queued {
                 *place = Place::Due;
-                steps.push(Step::Follow {
-                    offset: *offset,
-                    leader,
-                });
+                steps.push(Step::Follow { offset: *offset, leader });
             }
         }
     }

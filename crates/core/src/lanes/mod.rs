@@ -64,11 +64,7 @@ impl Lanes {
     /// The empty lanes of a partition that is read from `position` on.
     #[must_use]
     pub fn new(followers: Followers, position: i64) -> Self {
-        Self {
-            followers,
-            position,
-            ..Self::default()
-        }
+        Self { followers, position, ..Self::default() }
     }
 
     /// A record was read from the source.

@@ -107,10 +107,7 @@ fn a_closed_lane_stays_closed_over_a_take_over() {
     let mut lanes = Lanes::new(Followers::Bury, 5);
     lanes.restore_closed(&a, 3);
     assert_eq!(lanes.closed(&a), Some(3));
-    assert_eq!(
-        lanes.arrive(Some(&a), 5),
-        [Step::BuryFollower { offset: 5, leader: 3 }]
-    );
+    assert_eq!(lanes.arrive(Some(&a), 5), [Step::BuryFollower { offset: 5, leader: 3 }]);
 }
 
 /// The same rules without lanes: one flat list of records, searched from the start each time.
@@ -129,10 +126,7 @@ enum At {
 
 impl Naive {
     fn before(&self, key: usize, offset: i64, shelf_only: bool) -> Option<i64> {
-        let earlier = self
-            .records
-            .iter()
-            .filter(|(other, (k, _))| *k == key && **other < offset);
+        let earlier = self.records.iter().filter(|(other, (k, _))| *k == key && **other < offset);
         let wanted = earlier.filter(|(_, (_, at))| !shelf_only || matches!(at, At::Shelf { .. }));
         wanted.map(|(other, _)| *other).max()
     }
@@ -146,11 +140,7 @@ impl Naive {
             return vec![follow(offset, leader)];
         }
         let leader = self.before(key, offset, true);
-        let at = if leader.is_some() {
-            At::Shelf { due: true }
-        } else {
-            At::Memory
-        };
+        let at = if leader.is_some() { At::Shelf { due: true } } else { At::Memory };
         self.records.insert(offset, (key, at));
         leader.map_or(vec![], |leader| vec![follow(offset, leader)])
     }
@@ -176,20 +166,10 @@ impl Naive {
         if self.followers == Followers::Hold {
             return self.aside(key, offset);
         }
-        let behind: Vec<i64> = self
-            .records
-            .iter()
-            .filter(|(o, (k, _))| *k == key && **o > offset)
-            .map(|(o, _)| *o)
-            .collect();
+        let behind: Vec<i64> =
+            self.records.iter().filter(|(o, (k, _))| *k == key && **o > offset).map(|(o, _)| *o).collect();
         self.records.retain(|offset, _| !behind.contains(offset));
-        behind
-            .into_iter()
-            .map(|behind| Step::BuryFollower {
-                offset: behind,
-                leader: offset,
-            })
-            .collect()
+        behind.into_iter().map(|behind| Step::BuryFollower { offset: behind, leader: offset }).collect()
     }
 
     /// Everything that may run now, started.

@@ -40,11 +40,7 @@ impl Offsets {
     #[must_use]
     pub fn resume(progress: Progress) -> Self {
         let Progress { mark, ahead } = progress;
-        Self {
-            position: mark,
-            in_flight: BTreeSet::new(),
-            known: ahead,
-        }
+        Self { position: mark, in_flight: BTreeSet::new(), known: ahead }
     }
 
     /// A record was read.

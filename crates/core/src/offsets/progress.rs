@@ -33,10 +33,7 @@ impl Progress {
     /// Nothing is known but where to read from.
     #[must_use]
     pub fn at(mark: i64) -> Self {
-        Self {
-            mark,
-            ahead: Ranges::default(),
-        }
+        Self { mark, ahead: Ranges::default() }
     }
 
     /// The compact form.
@@ -65,12 +62,8 @@ impl Progress {
         let mut end = mark;
         let mut ahead = Ranges::default();
         while at < bytes.len() {
-            let start = end
-                .checked_add(take_positive(bytes, &mut at)?)
-                .ok_or(BadProgress::Malformed(at))?;
-            end = start
-                .checked_add(take_positive(bytes, &mut at)?)
-                .ok_or(BadProgress::Malformed(at))?;
+            let start = end.checked_add(take_positive(bytes, &mut at)?).ok_or(BadProgress::Malformed(at))?;
+            end = start.checked_add(take_positive(bytes, &mut at)?).ok_or(BadProgress::Malformed(at))?;
             ahead.insert(start..end);
         }
         Ok(Self { mark, ahead })

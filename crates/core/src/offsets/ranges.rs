@@ -22,9 +22,7 @@ impl Ranges {
         let from = self.0.partition_point(|known| known.end < range.start);
         let to = self.0.partition_point(|known| known.start <= range.end);
         let touched = &self.0[from..to];
-        let start = touched
-            .first()
-            .map_or(range.start, |first| first.start.min(range.start));
+        let start = touched.first().map_or(range.start, |first| first.start.min(range.start));
         let end = touched.last().map_or(range.end, |last| last.end.max(range.end));
         self.0.splice(from..to, [start..end]);
     }
@@ -42,10 +40,7 @@ impl Ranges {
     #[must_use]
     pub fn end_of_run_at(&self, offset: i64) -> i64 {
         let next = self.0.partition_point(|range| range.end <= offset);
-        self.0
-            .get(next)
-            .filter(|range| range.contains(&offset))
-            .map_or(offset, |range| range.end)
+        self.0.get(next).filter(|range| range.contains(&offset)).map_or(offset, |range| range.end)
     }
 
     /// The ranges in order.

@@ -37,42 +37,21 @@ fn what_an_earlier_owner_finished_is_not_started_again() {
     let ahead = [12..14, 20..21].into_iter().collect();
     let mut offsets = Offsets::resume(Progress { mark: 10, ahead });
     let started: Vec<_> = (10..15).map(|offset| offsets.start(offset)).collect();
-    assert_eq!(
-        started,
-        [
-            Started::New,
-            Started::New,
-            Started::Complete,
-            Started::Complete,
-            Started::New
-        ]
-    );
+    assert_eq!(started, [Started::New, Started::New, Started::Complete, Started::Complete, Started::New]);
     assert_eq!(offsets.start(13), Started::Again);
     assert_eq!([10, 11, 14].map(|offset| offsets.finish(offset)), [true; 3]);
-    assert_eq!(
-        offsets.progress(),
-        Progress {
-            mark: 15,
-            ahead: [20..21].into_iter().collect()
-        }
-    );
+    assert_eq!(offsets.progress(), Progress { mark: 15, ahead: [20..21].into_iter().collect() });
 }
 
 #[test]
 fn a_known_run_right_at_the_position_moves_the_mark() {
-    let offsets = Offsets::resume(Progress {
-        mark: 10,
-        ahead: [10..15].into_iter().collect(),
-    });
+    let offsets = Offsets::resume(Progress { mark: 10, ahead: [10..15].into_iter().collect() });
     assert_eq!(offsets.progress(), Progress::at(15));
 }
 
 #[test]
 fn a_run_of_a_million_takes_a_few_bytes() {
-    let progress = Progress {
-        mark: 5_000_000,
-        ahead: [5_000_001..6_000_001].into_iter().collect(),
-    };
+    let progress = Progress { mark: 5_000_000, ahead: [5_000_001..6_000_001].into_iter().collect() };
     assert_eq!(progress.encode().len(), 9);
 }
 

@@ -73,23 +73,17 @@ pub enum Next {
 
 impl Policy {
     /// The policy that never tries again.
-    pub const NEVER: Self = Self {
-        shape: Shape::Never,
-        within: None,
-        jitter: None,
-    };
+    pub const NEVER: Self = Self { shape: Shape::Never, within: None, jitter: None };
 
     /// The delay before this retry (the first is 1), before jitter; `None` when the tries are used up.
     #[must_use]
     pub fn delay(&self, retry: NonZeroU32) -> Option<Duration> {
         match &self.shape {
             Shape::Never => None,
-            Shape::Exponential {
-                count: Some(count), ..
-            } if retry > *count => None,
-            Shape::Exponential {
-                first, max, factor, ..
-            } => Some(factor.grown(*first, retry.get() - 1).min(*max)),
+            Shape::Exponential { count: Some(count), .. } if retry > *count => None,
+            Shape::Exponential { first, max, factor, .. } => {
+                Some(factor.grown(*first, retry.get() - 1).min(*max))
+            }
             Shape::List(steps) => step_of(steps, retry).map(|step| step.delay),
         }
     }
@@ -136,12 +130,7 @@ impl Policy {
     /// The longest single delay, jitter included.
     #[must_use]
     pub fn max_delay(&self) -> Duration {
-        let longest = self
-            .unlimited_runs()
-            .iter()
-            .map(|run| run.delay)
-            .max()
-            .unwrap_or_default();
+        let longest = self.unlimited_runs().iter().map(|run| run.delay).max().unwrap_or_default();
         let stretched = self.stretched(longest);
         self.within.map_or(stretched, |within| stretched.min(within))
     }
@@ -150,9 +139,7 @@ impl Policy {
     #[must_use]
     pub fn total(&self) -> Option<Duration> {
         let runs = self.unlimited_runs();
-        let sum = runs
-            .iter()
-            .try_fold(Duration::ZERO, |sum, run| Some(sum.saturating_add(run.total()?)));
+        let sum = runs.iter().try_fold(Duration::ZERO, |sum, run| Some(sum.saturating_add(run.total()?)));
         match (sum.map(|sum| self.stretched(sum)), self.within) {
             (Some(sum), Some(within)) => Some(sum.min(within)),
             (sum, within) => sum.or(within),
@@ -187,9 +174,7 @@ impl Factor {
     /// A factor given in thousandths; `None` below 1 or above [`Factor::MAX`].
     #[must_use]
     pub fn from_thousandths(thousandths: u32) -> Option<Self> {
-        (1_000..=Self::MAX * 1_000)
-            .contains(&thousandths)
-            .then_some(Self(thousandths))
+        (1_000..=Self::MAX * 1_000).contains(&thousandths).then_some(Self(thousandths))
     }
 
     pub(crate) fn grows(self) -> bool {
@@ -214,18 +199,8 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.shape {
             Shape::Never => f.write_str("never")?,
-            Shape::Exponential {
-                first,
-                max,
-                factor,
-                count,
-            } => {
-                write!(
-                    f,
-                    "exponential({}..{} {factor}",
-                    duration::print(*first),
-                    duration::print(*max)
-                )?;
+            Shape::Exponential { first, max, factor, count } => {
+                write!(f, "exponential({}..{} {factor}", duration::print(*first), duration::print(*max))?;
                 if let Some(count) = count {
                     write!(f, ", {count}")?;
                 }

@@ -52,18 +52,13 @@ fn unknown_shape(scanner: &mut Scanner<'_>, span: Range<usize>, name: &str) -> M
     if name.is_empty() {
         return Misspelt::new(scanner.here(), "expected a policy").help(EXAMPLES);
     }
-    let help = nearest(name, SHAPES).map_or(EXAMPLES.to_owned(), |near| {
-        format!("did you mean `{near}`? {EXAMPLES}")
-    });
+    let help = nearest(name, SHAPES)
+        .map_or(EXAMPLES.to_owned(), |near| format!("did you mean `{near}`? {EXAMPLES}"));
     Misspelt::new(span, format!("`{name}` is not a policy")).help(help)
 }
 
 fn limits(scanner: &mut Scanner<'_>, shape: Shape) -> Result<Policy, Misspelt> {
-    let mut policy = Policy {
-        shape,
-        within: None,
-        jitter: None,
-    };
+    let mut policy = Policy { shape, within: None, jitter: None };
     while !scanner.is_at_end() {
         let (span, word) = scanner.take_while(char::is_alphabetic);
         let twice = match word {
@@ -79,10 +74,7 @@ fn limits(scanner: &mut Scanner<'_>, shape: Shape) -> Result<Policy, Misspelt> {
             return Err(Misspelt::new(span, format!("`{word}` is given twice")));
         }
         if policy.shape == Shape::Never {
-            return Err(Misspelt::new(
-                span,
-                format!("`never` has no delays that `{word}` could apply to"),
-            ));
+            return Err(Misspelt::new(span, format!("`never` has no delays that `{word}` could apply to")));
         }
     }
     Ok(policy)
@@ -101,29 +93,18 @@ fn in_parentheses(
 fn exponential(scanner: &mut Scanner<'_>) -> Result<Shape, Misspelt> {
     let first = positive(scanner)?;
     scanner.expect("..", "and the longest delay after the first one")?;
+    let dots_end = scanner.behind();
     let max_at = scanner.position();
     if !scanner.rest().starts_with(|c: char| c.is_ascii_digit()) {
-        let help = format!(
-            "write the longest delay after the dots, such as {}..60s",
-            duration::print(first)
-        );
-        return Err(Misspelt::new(max_at..max_at, "expected the longest delay").help(help));
+        let help = format!("write the longest delay after the dots, such as {}..60s", duration::print(first));
+        return Err(Misspelt::new(dots_end..dots_end, "expected the longest delay").help(help));
     }
     let max = duration::scan(scanner)?;
     check_order(first, max, max_at..scanner.position())?;
     scanner.expect("x", "and a factor, such as x2")?;
     let factor = factor(scanner)?;
-    let count = if scanner.take(",") {
-        Some(count(scanner)?)
-    } else {
-        None
-    };
-    Ok(Shape::Exponential {
-        first,
-        max,
-        factor,
-        count,
-    })
+    let count = if scanner.take(",") { Some(count(scanner)?) } else { None };
+    Ok(Shape::Exponential { first, max, factor, count })
 }
 
 /// Whether an older exponential policy ends.
@@ -137,10 +118,7 @@ fn older_exponential(scanner: &mut Scanner<'_>, ending: Ending) -> Result<Shape,
     let start = scanner.position();
     let first = older_duration(scanner, 1_000)?;
     if first.is_zero() {
-        return Err(Misspelt::new(
-            start..start + 1,
-            "the first delay cannot be zero: it would never grow",
-        ));
+        return Err(Misspelt::new(start..start + 1, "the first delay cannot be zero: it would never grow"));
     }
     scanner.expect(",", "and the longest delay in seconds")?;
     let max_at = scanner.position();
@@ -155,22 +133,14 @@ fn older_exponential(scanner: &mut Scanner<'_>, ending: Ending) -> Result<Shape,
             Some(count(scanner)?)
         }
     };
-    Ok(Shape::Exponential {
-        first,
-        max,
-        factor,
-        count,
-    })
+    Ok(Shape::Exponential { first, max, factor, count })
 }
 
 fn check_order(first: Duration, max: Duration, span: Range<usize>) -> Result<(), Misspelt> {
     if first <= max {
         return Ok(());
     }
-    let message = format!(
-        "the longest delay is shorter than the first, {}",
-        duration::print(first)
-    );
+    let message = format!("the longest delay is shorter than the first, {}", duration::print(first));
     Err(Misspelt::new(span, message))
 }
 
@@ -181,11 +151,7 @@ fn list(
     let mut steps = Vec::new();
     loop {
         let delay = delay(scanner)?;
-        let times = if scanner.take("x") {
-            count(scanner)?
-        } else {
-            NonZeroU32::MIN
-        };
+        let times = if scanner.take("x") { count(scanner)? } else { NonZeroU32::MIN };
         steps.push(Step { delay, times });
         if !scanner.take(",") {
             return Ok(Shape::List(steps));
@@ -197,10 +163,7 @@ fn positive(scanner: &mut Scanner<'_>) -> Result<Duration, Misspelt> {
     let start = scanner.position();
     let found = duration::scan(scanner)?;
     if found.is_zero() {
-        return Err(Misspelt::new(
-            start..scanner.position(),
-            "this duration cannot be zero",
-        ));
+        return Err(Misspelt::new(start..scanner.position(), "this duration cannot be zero"));
     }
     Ok(found)
 }
@@ -208,10 +171,7 @@ fn positive(scanner: &mut Scanner<'_>) -> Result<Duration, Misspelt> {
 fn older_duration(scanner: &mut Scanner<'_>, scale: u64) -> Result<Duration, Misspelt> {
     let unit = if scale == 1 { "milliseconds" } else { "seconds" };
     let (span, number): (_, u64) = number(scanner, &format!("a number of {unit}"))?;
-    let delay = number
-        .checked_mul(scale)
-        .map(Duration::from_millis)
-        .filter(|delay| *delay <= LONGEST);
+    let delay = number.checked_mul(scale).map(Duration::from_millis).filter(|delay| *delay <= LONGEST);
     delay.ok_or_else(|| Misspelt::new(span, "the delay is longer than ten years"))
 }
 
@@ -232,9 +192,8 @@ fn number<N: FromStr>(scanner: &mut Scanner<'_>, what: &str) -> Result<(Range<us
     if digits.is_empty() {
         return Err(Misspelt::new(scanner.here(), format!("expected {what}")));
     }
-    let number = digits
-        .parse()
-        .map_err(|_| Misspelt::new(span.clone(), format!("`{digits}` is too large")))?;
+    let number =
+        digits.parse().map_err(|_| Misspelt::new(span.clone(), format!("`{digits}` is too large")))?;
     Ok((span, number))
 }
 

@@ -48,16 +48,9 @@ impl Policy {
             match runs.last_mut() {
                 Some(last) if last.delay == delay => last.times = last.times.zip(times).map(|(a, b)| a + b),
                 Some(_) | None => {
-                    let elapsed = runs
-                        .last()
-                        .and_then(|run| Some(run.elapsed.saturating_add(run.total()?)));
+                    let elapsed = runs.last().and_then(|run| Some(run.elapsed.saturating_add(run.total()?)));
                     let first = runs.last().and_then(Run::last).map_or(1, |last| last + 1);
-                    runs.push(Run {
-                        first,
-                        times,
-                        delay,
-                        elapsed: elapsed.unwrap_or_default(),
-                    });
+                    runs.push(Run { first, times, delay, elapsed: elapsed.unwrap_or_default() });
                 }
             }
         }
@@ -67,16 +60,8 @@ impl Policy {
     fn delays(&self) -> Vec<(Duration, Option<u64>)> {
         match self.shape() {
             Shape::Never => Vec::new(),
-            Shape::List(steps) => steps
-                .iter()
-                .map(|s| (s.delay, Some(u64::from(s.times.get()))))
-                .collect(),
-            Shape::Exponential {
-                first,
-                max,
-                factor,
-                count,
-            } => {
+            Shape::List(steps) => steps.iter().map(|s| (s.delay, Some(u64::from(s.times.get())))).collect(),
+            Shape::Exponential { first, max, factor, count } => {
                 let count = count.map(|count| u64::from(count.get()));
                 let mut delays = Vec::new();
                 // A factor of one never grows: it stays at `first` for ever.

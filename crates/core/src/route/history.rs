@@ -41,11 +41,7 @@ impl History {
     /// A record that never failed before.
     #[must_use]
     pub fn of(origin: Origin) -> Self {
-        Self {
-            origin,
-            first_failed_at: None,
-            retries: Retries::default(),
-        }
+        Self { origin, first_failed_at: None, retries: Retries::default() }
     }
 
     /// The history after a failure at `now` that was given this route.
@@ -89,11 +85,7 @@ impl FromStr for Retries {
     fn from_str(text: &str) -> Result<Self, BadRetries> {
         let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
         match numbers.as_deref() {
-            Some(&[in_place, blocked, set_aside]) => Ok(Self {
-                in_place,
-                blocked,
-                set_aside,
-            }),
+            Some(&[in_place, blocked, set_aside]) => Ok(Self { in_place, blocked, set_aside }),
             Some(_) | None => Err(BadRetries(text.to_owned())),
         }
     }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use history::{BadRetries, History, Retries};
-pub use strategy::Strategy;
+pub use strategy::{BadStrategy, Strategy};
 
 use crate::class::Class;
 use crate::classify::{Classifier, Subject};
@@ -142,9 +142,7 @@ impl Rules {
         match stage {
             // A permanent failure has no policy of its own; if someone gives it one, it is tried in place.
             Class::Permanent | Class::Transient => Route::Again { after: wait },
-            Class::Outage => Route::Block {
-                until: now.plus(wait),
-            },
+            Class::Outage => Route::Block { until: now.plus(wait) },
             Class::NotReady => self.strategy.set_aside(wait, now),
         }
     }
@@ -188,22 +186,6 @@ impl Reason {
             Self::Follower => "follower",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl Exhausted {
-    /// Every choice.
-    pub const ALL: [Self; 4] = [Self::Bury, Self::Shelve, Self::Block, Self::Drop];
-
-    /// The word for it in the configuration.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bury => "bury",
-            Self::Shelve => "shelve",
-            Self::Block => "block",
-            Self::Drop => "drop",
         }
     }
 }

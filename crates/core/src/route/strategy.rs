@@ -61,15 +61,9 @@ impl Strategy {
         policy: &Policy,
     ) -> Result<Self, BadStrategy> {
         buckets.walk(policy.max_delay())?;
-        let topics = buckets
-            .delays()
-            .iter()
-            .map(|delay| Ok((*delay, topic::bucket(*delay)?)));
+        let topics = buckets.delays().iter().map(|delay| Ok((*delay, topic::bucket(*delay)?)));
         let back = topic::derived(source, group, Purpose::Return)?;
-        Ok(Self::Service {
-            buckets: topics.collect::<Result<_, BadTopic>>()?,
-            back,
-        })
+        Ok(Self::Service { buckets: topics.collect::<Result<_, BadTopic>>()?, back })
     }
 
     pub(super) fn set_aside(&self, wait: Duration, now: Timestamp) -> Route {
@@ -80,10 +74,7 @@ impl Strategy {
             // A rung holds records for its own delay, so a wait in between takes the next longer one.
             Self::Ladder(rungs) => match rungs.range(wait..).next() {
                 Some((delay, rung)) => {
-                    return Route::Forward {
-                        topic: rung.clone(),
-                        due: now.plus(*delay),
-                    };
+                    return Route::Forward { topic: rung.clone(), due: now.plus(*delay) };
                 }
                 None => match rungs.last_key_value() {
                     Some((_, longest)) => longest,
@@ -91,14 +82,10 @@ impl Strategy {
                     None => return Route::Shelve { due },
                 },
             },
-            Self::Service { buckets, back } => buckets
-                .range(..=wait)
-                .next_back()
-                .map_or(back, |(_, topic)| topic),
+            Self::Service { buckets, back } => {
+                buckets.range(..=wait).next_back().map_or(back, |(_, topic)| topic)
+            }
         };
-        Route::Forward {
-            topic: topic.clone(),
-            due,
-        }
+        Route::Forward { topic: topic.clone(), due }
     }
 }

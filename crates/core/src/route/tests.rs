@@ -4,6 +4,8 @@ use crate::buckets::Buckets;
 use crate::origin::Origin;
 use proptest::prelude::*;
 
+const EVERY_CHOICE: [Exhausted; 4] = [Exhausted::Bury, Exhausted::Shelve, Exhausted::Block, Exhausted::Drop];
+
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 fn policies(transient: &str, outage: &str, not_ready: &str) -> PerClass<Policy> {
@@ -16,12 +18,7 @@ fn policies(transient: &str, outage: &str, not_ready: &str) -> PerClass<Policy> 
 }
 
 fn rules(policies: PerClass<Policy>, exhausted: PerClass<Exhausted>) -> Rules {
-    Rules {
-        classifier: Classifier::always(Class::Transient),
-        policies,
-        exhausted,
-        strategy: Strategy::Shelf,
-    }
+    Rules { classifier: Classifier::always(Class::Transient), policies, exhausted, strategy: Strategy::Shelf }
 }
 
 fn origin() -> Origin {
@@ -33,11 +30,7 @@ fn past(in_place: u32, blocked: u32, set_aside: u32, failing_for: u64) -> Histor
     History {
         origin: origin(),
         first_failed_at: Some(Timestamp::from_millis(first)),
-        retries: Retries {
-            in_place,
-            blocked,
-            set_aside,
-        },
+        retries: Retries { in_place, blocked, set_aside },
     }
 }
 
@@ -57,11 +50,7 @@ fn shown(route: &Route) -> String {
 /// `list(4s x2) for 10m`, not-ready `list(8s x2) for 10m`; `asks` is a Retry-After of 30 s.
 #[test]
 fn the_decision_table() {
-    let policies = policies(
-        "list(1s x2) for 10m",
-        "list(4s x2) for 10m",
-        "list(8s x2) for 10m",
-    );
+    let policies = policies("list(1s x2) for 10m", "list(4s x2) for 10m", "list(8s x2) for 10m");
     let fresh = History::of(origin());
     let used = past(2, 2, 2, 60);
     let old = past(1, 1, 1, 600);
@@ -106,7 +95,7 @@ fn the_table_of_used_up_tries() {
             Class::Outage => past(0, 2, 0, 9),
             Class::NotReady => past(0, 0, 2, 9),
         };
-        let seen = Exhausted::ALL.map(|choice| {
+        let seen = EVERY_CHOICE.map(|choice| {
             let exhausted = PerClass::from_fn(|c| if c == class { choice } else { Exhausted::Bury });
             shown(&rules(policies.clone(), exhausted).route(class, None, &history, NOW))
         });
@@ -143,14 +132,7 @@ fn three_times_in_place_then_delayed_then_a_letter() {
     let mut exhausted = PerClass::default();
     exhausted[Class::Transient] = Exhausted::Shelve;
     let rules = rules(policies("list(1s x3)", "never", "list(5s, 60s)"), exhausted);
-    let expected = [
-        "again 1s",
-        "again 1s",
-        "again 1s",
-        "shelve 5s",
-        "shelve 60s",
-        "bury",
-    ];
+    let expected = ["again 1s", "again 1s", "again 1s", "shelve 5s", "shelve 60s", "bury"];
     assert_eq!(life(&rules, Class::Transient, 100), expected);
 }
 
@@ -160,29 +142,18 @@ fn every_strategy_can_be_said() {
     let source: Topic = "orders".parse().unwrap();
     let endless = "exponential(1s..4s x2)";
 
-    let ignore = rules(
-        policies("never", "never", "never"),
-        PerClass::from_fn(|_| Exhausted::Drop),
-    );
+    let ignore = rules(policies("never", "never", "never"), PerClass::from_fn(|_| Exhausted::Drop));
     assert_eq!(life(&ignore, Class::Transient, 9), ["drop"]);
 
     let block = rules(policies("never", endless, "never"), PerClass::default());
-    assert_eq!(
-        life(&block, Class::Outage, 5),
-        ["block 1s", "block 2s", "block 4s", "block 4s", "block 4s"]
-    );
+    assert_eq!(life(&block, Class::Outage, 5), ["block 1s", "block 2s", "block 4s", "block 4s", "block 4s"]);
 
-    let limited = rules(
-        policies("never", "exponential(1s..4s x2, 2)", "never"),
-        PerClass::default(),
-    );
+    let limited = rules(policies("never", "exponential(1s..4s x2, 2)", "never"), PerClass::default());
     assert_eq!(life(&limited, Class::Outage, 9), ["block 1s", "block 2s", "bury"]);
 
     let policy = "list(5s x2, 60s)";
     let ladder = Strategy::ladder(&source, "pay", &policy.parse().unwrap()).unwrap();
-    let Strategy::Ladder(rungs) = &ladder else {
-        panic!("{ladder:?}")
-    };
+    let Strategy::Ladder(rungs) = &ladder else { panic!("{ladder:?}") };
     let topics: Vec<_> = rungs.values().map(Topic::as_str).collect();
     assert_eq!(topics, ["orders.pay.retry-5s", "orders.pay.retry-1m"]);
     let rules_for = |strategy, not_ready: &str| Rules {
@@ -194,15 +165,9 @@ fn every_strategy_can_be_said() {
         ["forward 5s", "forward 5s", "forward 60s", "bury"]
     );
 
-    let back = rules_for(
-        Strategy::one_topic(&source, "pay").unwrap(),
-        "exponential(10s..10s x1) for 5m",
-    );
+    let back = rules_for(Strategy::one_topic(&source, "pay").unwrap(), "exponential(10s..10s x1) for 5m");
     let lives = life(&back, Class::NotReady, 99);
-    assert_eq!(
-        (lives.len(), lives[0].as_str(), lives[30].as_str()),
-        (31, "forward 10s", "bury")
-    );
+    assert_eq!((lives.len(), lives[0].as_str(), lives[30].as_str()), (31, "forward 10s", "bury"));
 
     let policy = "list(17m, 1s)";
     let buckets = Buckets::default();
@@ -211,10 +176,7 @@ fn every_strategy_can_be_said() {
     let history = History::of(origin());
     let first = service.route(Class::NotReady, None, &history, NOW);
     let second = service.route(Class::NotReady, None, &history.after(&first, NOW), NOW);
-    assert_eq!(
-        [shown(&first), shown(&second)],
-        ["redrive.delay.10m 1020s", "orders.pay.return 1s"]
-    );
+    assert_eq!([shown(&first), shown(&second)], ["redrive.delay.10m 1020s", "orders.pay.return 1s"]);
 }
 
 #[test]
@@ -244,7 +206,7 @@ proptest! {
     #[test]
     fn every_record_ends_when_every_policy_does(
         texts in [any_policy(), any_policy(), any_policy()],
-        choices in proptest::array::uniform4(proptest::sample::select(&Exhausted::ALL)),
+        choices in proptest::array::uniform4(proptest::sample::select(&EVERY_CHOICE)),
         failures in proptest::collection::vec((proptest::sample::select(&Class::ALL), proptest::option::of(0_u64..100)), 1..40),
     ) {
         let rules = rules(policies(texts[0], texts[1], texts[2]), PerClass(choices));

@@ -1,0 +1,129 @@
+//! The file as meant: defaults filled in, rules and policies resolved, contradictions refused.
+
+mod conflicts;
+mod rules;
+mod subscription;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use redrive_core::lanes::Followers;
+use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start, SurgeGuard};
+use redrive_core::{Rules, Topic};
+
+use crate::problem::{Problem, Report};
+use crate::typed;
+
+/// A configuration that can be run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where Kafka is.
+    pub kafka: Kafka,
+    /// What is consumed, and how.
+    pub subscriptions: Vec<Subscription>,
+    /// What is hardly meant but harmless.
+    pub warnings: Report,
+}
+
+/// The cluster to work with.
+#[derive(Debug, Clone)]
+pub struct Kafka {
+    /// Where it is.
+    pub brokers: Brokers,
+    /// Settings of librdkafka.
+    pub properties: Vec<Property>,
+}
+
+/// A setting of librdkafka; its value may be secret and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// Where a cluster is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brokers {
+    /// Inside this process.
+    Embedded,
+    /// At these addresses.
+    At(String),
+}
+
+/// A topic, the group that consumes it, and what happens to its records.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "each field is the key of its name, described in the reference")]
+pub struct Subscription {
+    pub topic: Topic,
+    pub group: String,
+    pub handler: Option<Handler>,
+    pub rules: Rules,
+    pub order_by: OrderBy,
+    pub followers: Followers,
+    pub delay: Delay,
+    pub delivery: Delivery,
+    pub start: Start,
+    pub surge_guard: Option<SurgeGuard>,
+    pub max_loss: Option<MaxLoss>,
+    pub auto_create: bool,
+    pub concurrency: NonZeroU32,
+    pub retry_concurrency: NonZeroU32,
+    pub timeout: Duration,
+    pub retry_timeout: Duration,
+    pub publish_timeout: Duration,
+    pub shelf: Topic,
+    pub letters: Topic,
+}
+
+/// What handles the records.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Handler {
+    /// They are pushed to this address; it may hold a password.
+    Http(String),
+}
+
+/// Checks everything that was typed; the configuration is meaningless if an error is among the problems.
+pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let kafka = Kafka::from_typed(file.kafka.as_ref().map(|kafka| &kafka.value));
+    let defaults = file.defaults.as_ref().map(|defaults| &defaults.value);
+    let typed = file.subscription.iter().flat_map(|list| &list.value);
+    let global = rules::global(defaults, &mut problems);
+    let mut subscriptions = Vec::new();
+    for subscription in typed.clone() {
+        subscriptions.extend(subscription::resolve(subscription, defaults, &global, &mut problems));
+    }
+    conflicts::between_subscriptions(typed.map(|subscription| &subscription.value), &mut problems);
+    rules::unreachable(&global, &subscriptions, &mut problems);
+    let subscriptions = subscriptions.into_iter().map(|resolved| resolved.subscription).collect();
+    (Config { kafka, subscriptions, warnings: Report::default() }, problems)
+}
+
+impl Kafka {
+    fn from_typed(typed: Option<&typed::Kafka>) -> Self {
+        let brokers = typed.and_then(|kafka| kafka.brokers.as_ref()).map(|brokers| brokers.value.0.as_str());
+        let brokers = match brokers.unwrap_or_default() {
+            "embedded" => Brokers::Embedded,
+            addresses => Brokers::At(addresses.to_owned()),
+        };
+        let properties = typed.and_then(|kafka| kafka.properties.as_ref());
+        let properties = properties.map(|properties| properties.value.0.clone()).unwrap_or_default();
+        Self { brokers, properties }
+    }
+}
+
+impl fmt::Debug for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=***", self.name)
+    }
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Http(url) = self;
+        write!(f, "Http({})", crate::secrets::blank(url))
+    }
+}

@@ -1,0 +1,167 @@
+//! One subscription: its own words first, then the defaults, then what is built in.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use redrive_core::buckets::Buckets;
+use redrive_core::classify::Classifier;
+use redrive_core::route::{BadStrategy, PerClass, Strategy};
+use redrive_core::settings::{Delay, SurgeGuard};
+use redrive_core::topic::{Purpose, derived};
+use redrive_core::{Class, Policy, Rules, Topic};
+
+use super::rules::{Placed, placed};
+use super::{Handler, Subscription, conflicts};
+use crate::problem::Problem;
+use crate::typed::{self, At, ByClass};
+
+/// A subscription, and its rules with their places.
+pub(super) struct Resolved {
+    pub(super) subscription: Subscription,
+    pub(super) own: Placed,
+}
+
+/// The subscription if enough of it could be read to mean something.
+pub(super) fn resolve(
+    typed: &At<typed::Subscription>,
+    defaults: Option<&typed::Defaults>,
+    global: &Placed,
+    problems: &mut Vec<Problem>,
+) -> Option<Resolved> {
+    let own = placed(typed.classify.as_ref(), problems);
+    let policies = policies(typed, defaults);
+    let exhausted = PerClass::from_fn(|class| {
+        let chosen = of_class(typed.exhausted.as_ref(), class);
+        chosen.or_else(|| of_class(defaults?.exhausted.as_ref(), class)).copied().unwrap_or_default()
+    });
+    conflicts::within(typed, defaults, &policies, &exhausted, problems);
+    check_handler(typed, problems);
+
+    let topic = &typed.topic.as_ref()?.value;
+    let group = &typed.group.as_ref()?.value.0;
+    let names = typed.topics.as_ref().map(|topics| &topics.value);
+    let shelf = name(typed, names.and_then(|names| names.shelf.as_ref()), Purpose::Shelf, problems)?;
+    let letters = name(typed, names.and_then(|names| names.letters.as_ref()), Purpose::Letters, problems)?;
+    let delay = value(typed.delay.as_ref());
+    let strategy = strategy(delay, topic, group, &policies[Class::NotReady]);
+    let strategy = strategy.map_err(|error| {
+        let span = typed.delay.as_ref().map_or(typed.span.clone(), |delay| delay.span.clone());
+        problems.push(Problem::error(span, error.to_string()));
+    });
+    let default_class = typed.class.as_ref().or_else(|| defaults?.class.as_ref());
+    let classifier = Classifier {
+        own: own.rules.to_vec(),
+        global: global.rules.clone(),
+        default: default_class.map_or(Class::Transient, |class| class.value),
+        resolver: None,
+    };
+    let concurrency = count(typed.concurrency.as_ref()).unwrap_or(NonZeroU32::MIN.saturating_add(63));
+    let timeout = typed.timeout.as_ref().map_or(Duration::from_secs(30), |timeout| timeout.value);
+    let subscription = Subscription {
+        topic: topic.clone(),
+        group: group.clone(),
+        handler: handler(typed),
+        rules: Rules { classifier, policies, exhausted, strategy: strategy.ok()? },
+        order_by: value(typed.order_by.as_ref()),
+        followers: value(typed.followers.as_ref()),
+        delay,
+        delivery: value(typed.delivery.as_ref()),
+        start: value(typed.start.as_ref()),
+        surge_guard: typed.surge_guard.as_ref().map_or(Some(SurgeGuard::default()), |guard| guard.value.0),
+        max_loss: typed.max_loss.as_ref().map(|limit| limit.value),
+        auto_create: typed.auto_create.as_ref().is_some_and(|flag| flag.value.0),
+        concurrency,
+        retry_concurrency: count(typed.retry_concurrency.as_ref()).unwrap_or(concurrency),
+        timeout,
+        retry_timeout: typed.retry_timeout.as_ref().map_or(timeout, |timeout| timeout.value),
+        publish_timeout: typed
+            .publish_timeout
+            .as_ref()
+            .map_or(Duration::from_secs(10), |timeout| timeout.value),
+        shelf,
+        letters,
+    };
+    Some(Resolved { subscription, own })
+}
+
+fn policies(typed: &At<typed::Subscription>, defaults: Option<&typed::Defaults>) -> PerClass<Policy> {
+    let returns = value(typed.delay.as_ref()) == Delay::Return;
+    PerClass::from_fn(|class| {
+        let chosen = of_class(typed.retry.as_ref(), class);
+        let chosen = chosen.or_else(|| of_class(defaults?.retry.as_ref(), class)).cloned();
+        chosen.unwrap_or_else(|| built_in(class, returns))
+    })
+}
+
+/// What holds when nobody says anything.
+fn built_in(class: Class, returns: bool) -> Policy {
+    let text = match class {
+        Class::Permanent => "never",
+        Class::Transient => "list(100ms x2, 1s)",
+        Class::Outage => "exponential(1s..60s x2)",
+        Class::NotReady if returns => "exponential(10s..10s x1) for 5m",
+        Class::NotReady => "list(5s x3, 15s x5, 60s x10) for 1h",
+    };
+    text.parse().expect("a constant policy")
+}
+
+fn strategy(delay: Delay, topic: &Topic, group: &str, policy: &Policy) -> Result<Strategy, BadStrategy> {
+    match delay {
+        Delay::Shelf => Ok(Strategy::Shelf),
+        Delay::Postgres => Ok(Strategy::Postgres),
+        Delay::Ladder => Strategy::ladder(topic, group, policy),
+        Delay::Return => Strategy::one_topic(topic, group),
+        Delay::Service => Strategy::service(topic, group, &Buckets::default(), policy),
+    }
+}
+
+/// The name that was chosen, or the derived one.
+fn name(
+    typed: &At<typed::Subscription>,
+    chosen: Option<&At<Topic>>,
+    purpose: Purpose,
+    problems: &mut Vec<Problem>,
+) -> Option<Topic> {
+    if let Some(chosen) = chosen {
+        return Some(chosen.value.clone());
+    }
+    let group = typed.group.as_ref()?;
+    let derived = derived(&typed.topic.as_ref()?.value, &group.value.0, purpose);
+    let key = match purpose {
+        Purpose::Shelf => "shelf",
+        Purpose::Letters => "letters",
+        Purpose::Rung(_) | Purpose::Retry | Purpose::Return => "",
+    };
+    let refused = |error: redrive_core::topic::BadTopic| {
+        let problem = Problem::error(group.span.clone(), error.to_string());
+        problems.push(problem.help(format!("name the topic yourself: topics.{key} = \"...\"")));
+    };
+    derived.map_err(refused).ok()
+}
+
+fn check_handler(typed: &At<typed::Subscription>, problems: &mut Vec<Problem>) {
+    let Some(http) = typed.handler.as_ref().and_then(|handler| handler.value.http.as_ref()) else { return };
+    let Some(url) = &http.value.url else { return };
+    let rest = url.value.0.strip_prefix("http://").or_else(|| url.value.0.strip_prefix("https://"));
+    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
+        let problem = Problem::error(url.span.clone(), "this is not the address of an HTTP endpoint");
+        problems.push(problem.help("write http://HOST:PORT/PATH or https://HOST/PATH"));
+    }
+}
+
+fn handler(typed: &At<typed::Subscription>) -> Option<Handler> {
+    let url = typed.handler.as_ref()?.value.http.as_ref()?.value.url.as_ref()?;
+    Some(Handler::Http(url.value.0.clone()))
+}
+
+fn of_class<T>(typed: Option<&At<ByClass<T>>>, class: Class) -> Option<&T> {
+    typed?.value.0.iter().find(|(of, _)| *of == class).map(|(_, at)| &at.value)
+}
+
+fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
+    typed.map(|at| at.value.clone()).unwrap_or_default()
+}
+
+fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {
+    typed.map(|count| count.value.0)
+}

@@ -1,0 +1,145 @@
+//! Every table and key of the file.
+
+use std::time::Duration;
+
+use redrive_core::classify::{Pattern, Statuses};
+use redrive_core::lanes::Followers;
+use redrive_core::route::Exhausted;
+use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start};
+use redrive_core::{Class, Policy, Topic};
+
+use super::Need::{Default, Optional, Required};
+use super::{At, ByClass, Count, Flag, Guarded, Properties, Text};
+
+table! {
+    /// One TOML file configures everything.
+    File {
+        /// Where Kafka is.
+        "kafka" kafka: Kafka, Required;
+        /// What holds for every subscription that does not say otherwise.
+        "defaults" defaults: Defaults, Optional;
+        /// A topic, the group that consumes it, and what happens to its records. Repeat it for each.
+        "subscription" subscription: Vec<At<Subscription>>, Optional;
+    }
+}
+
+table! {
+    /// The cluster to work with.
+    Kafka {
+        /// Addresses to begin with, separated by commas, or `embedded` for a broker inside the process.
+        "brokers" brokers: Text, Required;
+        /// Settings of librdkafka, passed on as they are. Their values are never printed.
+        "properties" properties: Properties, Optional;
+    }
+}
+
+table! {
+    /// What holds for every subscription that does not say otherwise.
+    Defaults {
+        /// The class of whatever no rule matches.
+        "class" class: Class, Default("transient");
+        /// When a failure of each class is tried again.
+        "retry" retry: ByClass<Policy>, Optional;
+        /// What follows when the tries of a class are used up.
+        "exhausted" exhausted: ByClass<Exhausted>, Optional;
+        /// Rules that name the class of a failure, asked after those of the subscription.
+        "classify" classify: Vec<At<Classify>>, Optional;
+    }
+}
+
+table! {
+    /// A rule: when everything it names is true of a cause, the failure has its class. The chain of causes is
+    /// walked from the outside in; for each cause the rules of the subscription come first, then the defaults.
+    Classify {
+        /// The class.
+        "class" class: Class, Required;
+        /// The name of the error's type, in full, or its end after a star: `*TimeoutException`.
+        "type" type_name: Text, Optional;
+        /// A part of the message.
+        "message" message: Text, Optional;
+        /// A regular expression that matches somewhere in the message.
+        "pattern" pattern: Pattern, Optional;
+        /// A status or a range of them.
+        "status" status: Statuses, Optional;
+        /// Any other code, such as an SQLSTATE.
+        "code" code: Text, Optional;
+        /// The topic of the record.
+        "topic" topic: Topic, Optional;
+        /// A header that the record has: `name`, or `name=value`.
+        "header" header: Text, Optional;
+    }
+}
+
+table! {
+    /// A topic, the group that consumes it, and what happens to its records.
+    Subscription {
+        /// The topic to consume.
+        "topic" topic: Topic, Required;
+        /// The consumer group.
+        "group" group: Text, Required;
+        /// What handles the records; absent where the program brings its own handler.
+        "handler" handler: Handler, Optional;
+        /// The class of whatever no rule matches.
+        "class" class: Class, Default("that of the defaults");
+        /// When a failure of each class is tried again.
+        "retry" retry: ByClass<Policy>, Default("that of the defaults");
+        /// What follows when the tries of a class are used up.
+        "exhausted" exhausted: ByClass<Exhausted>, Default("that of the defaults");
+        /// Rules that name the class of a failure.
+        "classify" classify: Vec<At<Classify>>, Optional;
+        /// What the records of a lane share: they are handled in order, and wait for each other.
+        "order-by" order_by: OrderBy, Default("key");
+        /// What becomes of the records behind one that is dead-lettered.
+        "followers" followers: Followers, Default("pass");
+        /// How a record waits that is set aside.
+        "delay" delay: Delay, Default("shelf");
+        /// What is promised about repeats.
+        "delivery" delivery: Delivery, Default("at-least-once");
+        /// Where a group begins that has never run.
+        "start" start: Start, Default("earliest");
+        /// When so many distinct keys fail within this time, the failure is taken for an outage.
+        "surge-guard" surge_guard: Guarded, Default("50% of 20 keys in 30s");
+        /// How many records may be dropped before it is an alarm.
+        "max-loss" max_loss: MaxLoss, Optional;
+        /// Make and mend topics; otherwise they are verified, and a mismatch is refused with the command that mends it.
+        "auto-create" auto_create: Flag, Default("false");
+        /// How many records are handled at once.
+        "concurrency" concurrency: Count, Default("64");
+        /// How many of them may be retries.
+        "retry-concurrency" retry_concurrency: Count, Default("that of `concurrency`");
+        /// How long the handler may take for a first try.
+        "timeout" timeout: Duration, Default("30s");
+        /// How long it may take for a retry.
+        "retry-timeout" retry_timeout: Duration, Default("that of `timeout`");
+        /// How long the broker may take to confirm a dead letter.
+        "publish-timeout" publish_timeout: Duration, Default("10s");
+        /// Names of topics that differ from the derived ones.
+        "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// What handles the records.
+    Handler {
+        /// An HTTP endpoint that records are pushed to.
+        "http" http: Http, Required;
+    }
+}
+
+table! {
+    /// An HTTP endpoint.
+    Http {
+        /// Its address, beginning with `http://` or `https://`.
+        "url" url: Text, Required;
+    }
+}
+
+table! {
+    /// Names of topics that differ from the derived ones.
+    Topics {
+        /// Where records wait.
+        "shelf" shelf: Topic, Default("TOPIC.GROUP.shelf");
+        /// Where dead letters go.
+        "letters" letters: Topic, Default("TOPIC.GROUP.dlq");
+    }
+}

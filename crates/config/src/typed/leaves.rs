@@ -1,0 +1,267 @@
+//! The values that stand at the ends: texts with a grammar, choices, counts, switches.
+
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::time::Duration;
+
+use redrive_core::classify::{Pattern, Statuses};
+use redrive_core::lanes::Followers;
+use redrive_core::route::Exhausted;
+use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start, SurgeGuard};
+use redrive_core::spelling::Misspelt;
+use redrive_core::{Class, Policy, Topic, duration};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::reader::Node;
+use super::{At, Reader, Shape, Typed};
+use crate::meant::Property;
+use crate::problem::Problem;
+
+/// Any text but an empty one.
+#[derive(Debug, Clone)]
+pub(crate) struct Text(pub(crate) String);
+
+/// A number from 1 on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count(pub(crate) NonZeroU32);
+
+/// `true` or `false`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flag(pub(crate) bool);
+
+/// Properties of the client that are not the user's to set, and what to do instead.
+const OURS: [(&str, &str); 7] = [
+    ("bootstrap.servers", "write the addresses as brokers"),
+    ("metadata.broker.list", "write the addresses as brokers"),
+    ("group.id", "write the group of each subscription"),
+    ("enable.auto.commit", "remove it: offsets are committed when their records are complete"),
+    ("enable.auto.offset.store", "remove it: offsets are stored when their records are complete"),
+    ("auto.offset.reset", "write where a new group starts as start"),
+    ("transactional.id", "write delivery = \"exactly-once\""),
+];
+
+/// Names and values that are passed on as they are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Properties(pub(crate) Vec<Property>);
+
+/// A value for some of the classes.
+#[derive(Debug, Clone)]
+pub(crate) struct ByClass<T>(pub(crate) Vec<(Class, At<T>)>);
+
+/// `off`, or a guard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guarded(pub(crate) Option<SurgeGuard>);
+
+/// Texts with a grammar: what they are, what they may look like, how they are read.
+macro_rules! texts {
+    ($($type:ty: $what:literal, [$($example:literal),+], $read:expr;)*) => {$(
+        impl Typed for $type {
+            fn shape() -> Shape {
+                Shape::Text { what: $what, examples: vec![$($example.to_owned()),+] }
+            }
+
+            fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+                let filled = reader.text(node, $what)?;
+                let read: fn(&str) -> Result<Self, Misspelt> = $read;
+                read(&filled.text).map_err(|mistake| reader.misspelt(&filled, $what, mistake)).ok()
+            }
+        }
+    )*};
+}
+
+texts! {
+    Text: "a text", ["text"], |text| match text {
+        "" => Err(misspelt(text, "this cannot be empty")),
+        _ => Ok(Self(text.to_owned())),
+    };
+    Policy: "a policy", ["never", "exponential(1s..60s x2)", "exponential(1s..60s x2, 120) jitter 10%", "list(5s x3, 15s x5, 60s x10) for 1h"], str::parse;
+    Duration: "a duration", ["900ms", "10s", "5m"], |text| {
+        let wait = duration::parse(text)?;
+        if wait.is_zero() { Err(misspelt(text, "this cannot be zero")) } else { Ok(wait) }
+    };
+    Topic: "the name of a topic", ["pre-order"], |text| text.parse().map_err(|error| misspelt(text, error));
+    OrderBy: "something to order by", ["key", "header:order-id", "json:/order/id", "none"], str::parse;
+    Start: "a place to start", ["earliest", "latest", "2026-11-01T06:00:00Z"], str::parse;
+    Guarded: "a guard", ["50% of 20 keys in 30s", "off"], |text| match text {
+        "off" => Ok(Self(None)),
+        _ => text.parse().map(|guard| Self(Some(guard))),
+    };
+    MaxLoss: "a limit", ["1% over 5m"], str::parse;
+    Pattern: "a regular expression", ["^timeout after \\\\d+ ms$"], str::parse;
+    Statuses: "a status", ["404", "5xx", "500-599"], str::parse;
+}
+
+macro_rules! choices {
+    ($($type:ty: $what:literal, $names:expr;)*) => {$(
+        impl Typed for $type {
+            fn shape() -> Shape {
+                Shape::Choice($names)
+            }
+
+            fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+                let filled = reader.text(node, $what)?;
+                let read = <$type>::from_str(&filled.text).map_err(|error| choice_mistake(&filled.text, error));
+                read.map_err(|mistake| reader.misspelt(&filled, $what, mistake)).ok()
+            }
+        }
+    )*};
+}
+
+choices! {
+    Class: "a class", Class::ALL.into_iter().flat_map(|class| [class.name(), class.alias()]).collect();
+    Exhausted: "a choice for used-up tries", Self::NAMES.to_vec();
+    Followers: "a choice for followers", Self::NAMES.to_vec();
+    Delay: "a way to wait", Self::NAMES.to_vec();
+    Delivery: "a delivery", Self::NAMES.to_vec();
+}
+
+fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {
+    match error.into() {
+        ChoiceError::Misspelt(mistake) => mistake,
+        ChoiceError::Class => {
+            Misspelt { help: Some(CLASSES.to_owned()), ..misspelt(text, format!("`{text}` is not a class")) }
+        }
+    }
+}
+
+const CLASSES: &str = "the classes are permanent (NRE), transient (SLE), outage (SBE) and not-ready (SNBE)";
+
+enum ChoiceError {
+    Misspelt(Misspelt),
+    Class,
+}
+
+impl From<Misspelt> for ChoiceError {
+    fn from(mistake: Misspelt) -> Self {
+        Self::Misspelt(mistake)
+    }
+}
+
+impl From<redrive_core::class::UnknownClass> for ChoiceError {
+    fn from(_: redrive_core::class::UnknownClass) -> Self {
+        Self::Class
+    }
+}
+
+fn misspelt(text: &str, message: impl ToString) -> Misspelt {
+    Misspelt { span: 0..text.len(), message: message.to_string(), help: None }
+}
+
+impl Typed for Count {
+    fn shape() -> Shape {
+        Shape::Count
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let Some(number) = node.get_ref().as_integer() else {
+            reader.wrong_type(node, "a whole number", "write it without quotes");
+            return None;
+        };
+        let read = u32::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+        let count = read.ok().and_then(NonZeroU32::new);
+        if count.is_none() {
+            reader.note(Problem::error(node.span(), "expected a number from 1 on"));
+        }
+        count.map(Self)
+    }
+}
+
+impl Typed for Flag {
+    fn shape() -> Shape {
+        Shape::Flag
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let flag = node.get_ref().as_bool();
+        if flag.is_none() {
+            reader.wrong_type(node, "true or false", "write true or false, without quotes");
+        }
+        flag.map(Self)
+    }
+}
+
+impl<T: Typed> Typed for Vec<At<T>> {
+    fn shape() -> Shape {
+        Shape::List(Box::new(T::shape()))
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let Some(list) = node.get_ref().as_array() else {
+            reader.wrong_type(
+                node,
+                "a list",
+                "begin each table of the list with its name in double brackets, [[...]]",
+            );
+            return None;
+        };
+        let read = list.iter().filter_map(|node| {
+            Some(At { value: T::read(node, reader)?, span: node.span(), key: node.span() })
+        });
+        Some(read.collect())
+    }
+}
+
+impl<T: Typed> Typed for ByClass<T> {
+    fn shape() -> Shape {
+        Shape::ByClass(Box::new(T::shape()))
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let table = reader.expect_table(node)?;
+        let mut read: Vec<(Class, At<T>)> = Vec::new();
+        for (key, value) in table {
+            let Ok(class) = key.get_ref().parse::<Class>() else {
+                let message = format!("`{}` is not a class", key.get_ref());
+                reader.note(Problem::error(key.span(), message).help(CLASSES));
+                continue;
+            };
+            if read.iter().any(|(known, _)| *known == class) {
+                reader.note(Problem::error(key.span(), format!("the class {class} is given twice")));
+            }
+            read.extend(At::read(key, value, reader).map(|value| (class, value)));
+        }
+        Some(Self(read))
+    }
+}
+
+impl Typed for Properties {
+    fn shape() -> Shape {
+        Shape::Properties
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let mut read = Self::default();
+        reader.expect_table(node)?;
+        read.flatten("", node, reader);
+        Some(read)
+    }
+}
+
+impl Properties {
+    /// `sasl.password` without quotes is a table in a table, and means the same.
+    fn flatten(&mut self, prefix: &str, node: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) {
+        let value = match node.get_ref() {
+            DeValue::Table(table) => {
+                for (key, value) in table {
+                    let dot = if prefix.is_empty() { "" } else { "." };
+                    self.flatten(&format!("{prefix}{dot}{}", key.get_ref()), value, reader);
+                }
+                return;
+            }
+            DeValue::Boolean(flag) => Some(flag.to_string()),
+            DeValue::Integer(number) => Some(number.as_str().to_owned()),
+            DeValue::Float(number) => Some(number.as_str().to_owned()),
+            DeValue::String(_) | DeValue::Datetime(_) | DeValue::Array(_) => {
+                reader.text(node, "a text, a number or a switch").map(|filled| filled.text)
+            }
+        };
+        let Some(value) = value else { return };
+        if let Some((_, instead)) = OURS.iter().find(|(name, _)| *name == prefix) {
+            reader.note(Problem::error(node.span(), format!("Redrive sets {prefix} itself")).help(*instead));
+        } else if let Err(why) = reader.accepts(prefix, &value) {
+            reader.note(Problem::error(node.span(), format!("librdkafka does not accept {prefix}: {why}")));
+        }
+        self.0.push(Property { name: prefix.to_owned(), value });
+    }
+}

@@ -1,0 +1,45 @@
+//! The file as typed: every value read that can be read, and a problem for every one that cannot.
+//!
+//! Each table is described once, by [`table!`]; reading it, its JSON schema and its page of the
+//! reference all come from that description.
+
+#[macro_use]
+mod table;
+
+mod file;
+mod leaves;
+mod reader;
+mod shape;
+
+pub(crate) use file::{Classify, Defaults, File, Kafka, Subscription};
+pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Properties, Text};
+pub(crate) use reader::{At, Reader};
+pub(crate) use shape::{Field, Need, Shape, Table};
+
+use toml::de::DeTable;
+
+use crate::Surroundings;
+use crate::problem::Problem;
+
+/// Something that can stand in the file.
+pub(crate) trait Typed: Sized {
+    /// What it looks like, for the schema and the reference.
+    fn shape() -> Shape;
+
+    /// Reads it, or notes what is wrong.
+    fn read(node: reader::Node<'_>, reader: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// Reads the whole file.
+pub(crate) fn read(text: &str, surroundings: Surroundings<'_>) -> (File, Vec<Problem>) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader::new(text, surroundings);
+    for error in &errors {
+        let message = error.message().trim().replace('\n', "; ");
+        reader.note(Problem::error(error.span().unwrap_or(0..0), message));
+    }
+    // After a syntax error half of the keys are missing for a reason that is already told.
+    reader.expect_missing_keys(!errors.is_empty());
+    let file = reader.table(table.get_ref(), 0..0);
+    (file.unwrap_or_default(), reader.into_problems())
+}

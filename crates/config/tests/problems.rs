@@ -1,0 +1,200 @@
+//! What a person sees who made mistakes: all of them at once, each at its place, and no secret.
+
+use redrive_config::{Level, Report, Surroundings, read};
+
+fn variables(name: &str) -> Option<String> {
+    match name {
+        "KAFKA_PASSWORD" => Some("hunter2".to_owned()),
+        "BAD_TOPIC" => Some("hunter2!".to_owned()),
+        _ => None,
+    }
+}
+
+fn property(name: &str, _: &str) -> Result<(), String> {
+    if name == "no.such" { Err("no such property".to_owned()) } else { Ok(()) }
+}
+
+const HERE: Surroundings<'_> = Surroundings { variables: &variables, property: &property };
+
+fn refused(text: &str) -> Report {
+    match read("redrive.toml", text, HERE) {
+        Ok(config) => panic!("accepted:\n{text}\n{config:#?}"),
+        Err(report) => report,
+    }
+}
+
+fn subscription(keys: &str) -> String {
+    format!(
+        "kafka.brokers = \"localhost:9092\"\n\n[[subscription]]\ntopic = \"orders\"\ngroup = \"pay\"\n{keys}\n"
+    )
+}
+
+/// The messages and, for each, the piece of the file it points at.
+fn shown(text: &str, report: &Report) -> Vec<(String, String)> {
+    let problems = report.problems().iter();
+    problems.map(|p| (text[p.span.clone()].to_owned(), p.message.clone())).collect()
+}
+
+#[test]
+fn five_different_mistakes_are_five_errors_in_one_run() {
+    let text = r#"[kafka]
+brokers = "localhost:9092"
+properties = { "sasl.password" = "${KAFKA_PASSWROD}" }
+
+[defaults]
+clas = "transient"
+retry.outage = "exponential(1s.. x2)"
+
+[[subscription]]
+topic = "orders"
+group = "payments"
+class = "fatal"
+delay = "ladder"
+order-by = "key"
+"#;
+    let report = refused(text);
+    let places: Vec<_> = shown(text, &report).into_iter().map(|(place, _)| place).collect();
+    assert_eq!(places, ["${KAFKA_PASSWROD}", "clas", "", "fatal", "\"key\""], "{report}");
+    let page = report.to_string();
+    for expected in [
+        "redrive.toml:3:35",
+        "redrive.toml:6:1",
+        "redrive.toml:7:33",
+        "redrive.toml:12:10",
+        "redrive.toml:14:12",
+        "did you mean `class`?",
+        "expected the longest delay",
+        "`KAFKA_PASSWROD` is not set",
+        "`fatal` is not a class",
+        "cannot keep the order by key",
+    ] {
+        assert!(page.contains(expected), "{expected} is not in\n{page}");
+    }
+    assert_eq!(report.count(Level::Error), 5);
+}
+
+#[test]
+fn each_mistake_is_told_once_and_pointed_at() {
+    #[rustfmt::skip]
+    let mistakes = [
+        ("concurency = 5", "concurency", "unknown key"),
+        ("concurrency = 0", "0", "from 1 on"),
+        ("concurrency = \"5\"", "\"5\"", "expected a whole number, found a text"),
+        ("concurrency = 99999999999", "99999999999", "from 1 on"),
+        ("auto-create = \"yes\"", "\"yes\"", "expected true or false"),
+        ("timeout = \"0s\"", "0s", "cannot be zero"),
+        ("timeout = \"5\"", "", "expected a unit"),
+        ("timeout = 5", "5", "expected a duration, found a whole number"),
+        ("retry.sometimes = \"never\"", "sometimes", "is not a class"),
+        ("retry.permanent = \"list(1s)\"", "permanent", "not tried again"),
+        ("retry.SLE = \"never\"\nretry.transient = \"never\"", "transient", "given twice"),
+        ("retry.transient = \"list(5s x)\"", ")", "expected a count"),
+        ("exhausted.transient = \"burry\"", "burry", "not a choice"),
+        ("exhausted.not-ready = \"shelve\"", "exhausted", "lead back"),
+        ("order-by = \"keys\"", "keys", "not something to order by"),
+        ("followers = \"hold\"\norder-by = \"none\"", "\"hold\"", "needs an order"),
+        ("delay = \"ladder\"", "\"ladder\"", "cannot keep the order"),
+        ("delay = \"return\"\norder-by = \"none\"\nretry.not-ready = \"list(1s, 2s)\"", "\"return\"", "one delay"),
+        ("delay = \"ladder\"\norder-by = \"none\"\nretry.not-ready = \"list(1s) jitter 5%\"", "\"ladder\"", "jitter"),
+        ("delay = \"service\"\norder-by = \"none\"\nretry.not-ready = \"list(900d)\"", "\"service\"", "hops"),
+        ("delay = \"postgres\"\ndelivery = \"exactly-once\"", "\"exactly-once\"", "database"),
+        ("start = \"yesterday\"", "yesterday", "not a place to start"),
+        ("surge-guard = \"50% of keys in 30s\"", "keys", "number of keys"),
+        ("max-loss = \"200% over 5m\"", "200", "at most 100%"),
+        ("handler.http.url = \"localhost\"", "\"localhost\"", "not the address"),
+        ("handler.http = {}", "{}", "`url` is missing"),
+        ("topics.shelf = \"a b\"", "a b", "contains ' '"),
+        ("topics.letters = \"orders.pay.shelf\"", "\"orders.pay.shelf\"", "shared"),
+        ("[[subscription.classify]]\nstatus = \"900\"\nclass = \"outage\"", "900", "not a status"),
+        ("[[subscription.classify]]\nclass = \"outage\"", "\"outage\"", "needs a condition"),
+        ("[[subscription.classify]]\npattern = \"(\"\nclass = \"outage\"", "(", "not a regular expression"),
+        ("[[subscription.classify]]\ntype = \"A\"", "[[subscription.classify]]", "`class` is missing"),
+        ("[[subscription]]\ntopic = \"orders\"\ngroup = \"pay\"", "\"pay\"", "same topic and group"),
+        ("[kafka.properties]\n\"no.such\" = 1", "1", "no such property"),
+        ("[kafka.properties]\ngroup.id = \"g\"", "\"g\"", "group.id"),
+        ("timeout = \"${NOPE}\"", "${NOPE}", "not set"),
+        ("timeout = \"${NOPE\"", "${NOPE", "not closed"),
+    ];
+    for (keys, place, fragment) in mistakes {
+        let text = subscription(keys);
+        let report = refused(&text);
+        let shown = shown(&text, &report);
+        assert_eq!(shown.len(), 1, "{report}");
+        assert_eq!(shown[0].0, place, "{report}");
+        assert!(shown[0].1.contains(fragment), "{report}");
+    }
+}
+
+#[test]
+fn two_subscriptions_whose_topics_collide_are_refused() {
+    let text = "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"a.b\"\ngroup = \"c\"\n[[subscription]]\ntopic = \"a\"\ngroup = \"b.c\"\n";
+    let report = refused(text);
+    assert!(report.to_string().contains("the topic a.b.c.shelf would be shared"), "{report}");
+}
+
+#[test]
+fn rules_that_can_never_match_are_warned_of() {
+    let rules = r#"
+[[subscription.classify]]
+type = "*Exception"
+class = "transient"
+[[subscription.classify]]
+type = "java.net.SocketTimeoutException"
+class = "outage"
+[[subscription.classify]]
+topic = "payments"
+class = "outage"
+[[defaults.classify]]
+type = "org.example.SomeException"
+class = "permanent"
+"#;
+    let config = read("redrive.toml", &subscription(rules), HERE).unwrap();
+    let warnings = config.warnings.to_string();
+    assert_eq!(config.warnings.count(Level::Warning), 3, "{warnings}");
+    assert_eq!(warnings.matches("can never match").count(), 3, "{warnings}");
+    assert!(
+        warnings.contains("an earlier one always comes first, type *Exception is transient"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("the subscription consumes orders"), "{warnings}");
+}
+
+#[test]
+fn a_broken_file_is_told_where_it_breaks() {
+    for text in [
+        "[kafka\nbrokers = 1",
+        "[kafka]\nbrokers = ",
+        "= 5",
+        "[kafka]\nbrokers = \"x\nfoo = 1",
+        "\u{feff}[",
+        "[[kafka]]",
+    ] {
+        let report = refused(text);
+        assert!(report.to_string().contains("redrive.toml:"), "{report}");
+    }
+    let report = refused("");
+    assert!(report.to_string().contains("`kafka` is missing"), "{report}");
+    let report = refused("kafka = 5\nsubscription = {}\n");
+    assert_eq!(report.count(Level::Error), 2, "{report}");
+}
+
+#[test]
+fn no_secret_is_ever_shown() {
+    let files = [
+        "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"hunter2\", x = [] }\n",
+        "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"hunter2\" \n",
+        "[kafka]\nbroker = \"b\"\nproperties = { sasl.password = \"hunter2\", \"ssl.key.password\" = 'hunter2', y = 1979-05-27 }\n",
+        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"${BAD_TOPIC}\"\ngroup = \"g\"\n",
+        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nclass = \"${BAD_TOPIC}\"\nretry.SBE = \"${BAD_TOPIC}\"\n",
+        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http.url = \"ftp://user:hunter2@host/\"\n",
+    ];
+    for text in files {
+        let report = refused(text);
+        let shown = format!("{report}{}{report:?}", report.coloured());
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    let text = "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"${KAFKA_PASSWORD}\", \"sasl.username\" = \"u\" }\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http.url = \"http://u:hunter2@h/\"";
+    let config = read("redrive.toml", text, HERE).unwrap();
+    assert_eq!(config.kafka.properties[0].value, "hunter2");
+    assert!(!format!("{config:?}").contains("hunter2"));
+}

@@ -1,0 +1,211 @@
+//! What the records of a lane share, where a new group starts, how records wait and are delivered.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::lanes::Followers;
+use crate::route::Exhausted;
+use crate::spelling::{Misspelt, nearest};
+use crate::time::Timestamp;
+
+/// Where the business key of a record comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum OrderBy {
+    /// The record's key.
+    #[default]
+    Key,
+    /// The header of this name.
+    Header(String),
+    /// The value at this JSON pointer in the payload.
+    Json(String),
+    /// Nowhere: records are independent of each other.
+    None,
+}
+
+/// Where a group begins that has never run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// With the oldest record.
+    #[default]
+    Earliest,
+    /// With what is produced from now on.
+    Latest,
+    /// With the first record at or after this time.
+    At(Timestamp),
+}
+
+/// How a record waits that is set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delay {
+    /// On the shelf.
+    #[default]
+    Shelf,
+    /// In a topic for each delay.
+    Ladder,
+    /// In one topic, from which it returns.
+    Return,
+    /// In the shared buckets of the delay service.
+    Service,
+    /// In a table of PostgreSQL.
+    Postgres,
+}
+
+/// What is promised about repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// A crash or a rebalance may repeat a record.
+    #[default]
+    AtLeastOnce,
+    /// What is written and the offsets are one transaction.
+    ExactlyOnce,
+}
+
+impl Delay {
+    /// Whether records of one key keep their order while one of them waits.
+    #[must_use]
+    pub fn keeps_lanes(self) -> bool {
+        match self {
+            Self::Shelf | Self::Postgres => true,
+            Self::Ladder | Self::Return | Self::Service => false,
+        }
+    }
+}
+
+macro_rules! choices {
+    ($($type:ty, $what:literal: $($name:literal = $value:expr),+;)*) => {$(
+        impl $type {
+            /// The names of all choices, the default first.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+        }
+
+        impl FromStr for $type {
+            type Err = Misspelt;
+
+            fn from_str(text: &str) -> Result<Self, Misspelt> {
+                match text {
+                    $($name => Ok($value),)+
+                    _ => Err(unknown(text, $what, Self::NAMES)),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(if *self == $value { return f.write_str($name); })+
+                Ok(())
+            }
+        }
+    )*};
+}
+
+choices! {
+    Delay, "way to wait": "shelf" = Self::Shelf, "ladder" = Self::Ladder, "return" = Self::Return,
+        "service" = Self::Service, "postgres" = Self::Postgres;
+    Delivery, "delivery": "at-least-once" = Self::AtLeastOnce, "exactly-once" = Self::ExactlyOnce;
+    Followers, "choice for followers": "pass" = Self::Pass, "hold" = Self::Hold, "bury" = Self::Bury;
+    Exhausted, "choice for used-up tries": "bury" = Self::Bury, "shelve" = Self::Shelve, "block" = Self::Block,
+        "drop" = Self::Drop;
+}
+
+fn unknown(text: &str, what: &str, names: &[&str]) -> Misspelt {
+    let list = names.join(", ");
+    let help = match nearest(text, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? There are: {list}"),
+        None => format!("there are: {list}"),
+    };
+    Misspelt::new(0..text.len(), format!("`{text}` is not a {what}")).help(help)
+}
+
+impl FromStr for OrderBy {
+    type Err = Misspelt;
+
+    fn from_str(text: &str) -> Result<Self, Misspelt> {
+        let wrong = |message: &str| {
+            Err(Misspelt::new(0..text.len(), message)
+                .help("write key, header:NAME, json:/path/to/field or none"))
+        };
+        match (text, text.split_once(':')) {
+            ("key", _) => Ok(Self::Key),
+            ("none", _) => Ok(Self::None),
+            (_, Some(("header", ""))) => wrong("the header needs a name"),
+            (_, Some(("header", name))) => Ok(Self::Header(name.to_owned())),
+            (_, Some(("json", pointer))) if pointer.starts_with('/') => Ok(Self::Json(pointer.to_owned())),
+            (_, Some(("json", _))) => wrong("a JSON pointer begins with a slash"),
+            _ => wrong("not something to order by"),
+        }
+    }
+}
+
+impl fmt::Display for OrderBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("key"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Json(pointer) => write!(f, "json:{pointer}"),
+            Self::None => f.write_str("none"),
+        }
+    }
+}
+
+impl FromStr for Start {
+    type Err = Misspelt;
+
+    fn from_str(text: &str) -> Result<Self, Misspelt> {
+        match text {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            _ => match text.parse::<jiff::Timestamp>() {
+                Ok(time) => Ok(Self::At(Timestamp::from_millis(time.as_millisecond()))),
+                Err(_) => Err(Misspelt::new(0..text.len(), "not a place to start")
+                    .help("write earliest, latest or a time such as 2026-11-01T06:00:00Z")),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Earliest => f.write_str("earliest"),
+            Self::Latest => f.write_str("latest"),
+            Self::At(time) => match jiff::Timestamp::from_millisecond(time.millis()) {
+                Ok(time) => write!(f, "{time}"),
+                Err(_) => write!(f, "{time}"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Debug;
+
+    fn round_trip<T: FromStr<Err = Misspelt> + fmt::Display + Debug>(texts: &[&str]) {
+        for text in texts {
+            assert_eq!(text.parse::<T>().unwrap().to_string(), *text);
+        }
+    }
+
+    #[test]
+    fn every_choice_is_printed_as_it_is_read() {
+        round_trip::<Delay>(Delay::NAMES);
+        round_trip::<Delivery>(Delivery::NAMES);
+        round_trip::<Followers>(Followers::NAMES);
+        round_trip::<Exhausted>(Exhausted::NAMES);
+        round_trip::<OrderBy>(&["key", "none", "header:order-id", "json:/order/id"]);
+        round_trip::<Start>(&["earliest", "latest", "2026-11-01T06:00:00Z"]);
+    }
+
+    #[test]
+    fn a_wrong_choice_is_refused_with_the_near_one() {
+        let help = "shelff".parse::<Delay>().unwrap_err().help.unwrap();
+        assert!(help.contains("`shelf`"), "{help}");
+        for text in ["", "Key", "header:", "json:id", "keys"] {
+            assert!(text.parse::<OrderBy>().is_err(), "{text}");
+        }
+        for text in ["", "yesterday", "2026-11-01", "2026-13-01T00:00:00Z"] {
+            assert!(text.parse::<Start>().is_err(), "{text}");
+        }
+    }
+}

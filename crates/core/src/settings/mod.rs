@@ -1,0 +1,7 @@
+//! The choices of a subscription that are more than a number: each one string, each with its grammar.
+
+mod choices;
+mod guards;
+
+pub use choices::{Delay, Delivery, OrderBy, Start};
+pub use guards::{MaxLoss, SurgeGuard};
