@@ -1,0 +1,22 @@
+//! A record as it was consumed.
+
+use bytes::Bytes;
+
+use crate::headers::Headers;
+use crate::origin::Origin;
+use crate::time::Timestamp;
+
+/// A Kafka record with everything it carries, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Where it stands.
+    pub at: Origin,
+    /// Its timestamp, if it has one.
+    pub timestamp: Option<Timestamp>,
+    /// Its key; a null is not an empty key.
+    pub key: Option<Bytes>,
+    /// Its value; a null is a tombstone.
+    pub value: Option<Bytes>,
+    /// Its headers.
+    pub headers: Headers,
+}

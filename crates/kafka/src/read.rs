@@ -1,0 +1,56 @@
+//! Reads one partition from an offset on, without a group.
+
+use bytes::Bytes;
+use rdkafka::consumer::{Consumer, StreamConsumer};
+use rdkafka::message::{BorrowedMessage, Headers as _, Message};
+use rdkafka::{Offset, TopicPartitionList};
+use redrive_core::headers::Headers;
+use redrive_core::{Origin, Record, Timestamp};
+
+use crate::{Error, Settings};
+
+/// Reads one partition; never past an open transaction, never resets its position by itself.
+pub struct Reader {
+    consumer: StreamConsumer,
+    from: Origin,
+}
+
+impl Reader {
+    /// Reads from this offset on.
+    pub fn from(settings: &Settings, from: Origin) -> Result<Self, Error> {
+        let mut config = settings.client();
+        // librdkafka wants a group even where none is joined.
+        config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
+        config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
+        let consumer: StreamConsumer =
+            config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
+        let mut assignment = TopicPartitionList::new();
+        let assigned = assignment
+            .add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))
+            .and_then(|()| consumer.assign(&assignment));
+        assigned.map_err(|source| Error::Read { at: from.clone(), source })?;
+        Ok(Self { consumer, from })
+    }
+
+    /// The next record, waiting for it if need be.
+    pub async fn next(&self) -> Result<Record, Error> {
+        let message = self.consumer.recv().await;
+        let message = message.map_err(|source| Error::Read { at: self.from.clone(), source })?;
+        record(&message)
+    }
+}
+
+fn record(message: &BorrowedMessage<'_>) -> Result<Record, Error> {
+    let at = Origin { topic: message.topic().parse()?, partition: message.partition(), offset: message.offset() };
+    let mut headers = Headers::default();
+    for header in message.headers().iter().flat_map(|native| native.iter()) {
+        headers.push(header.key, header.value.map(Bytes::copy_from_slice));
+    }
+    Ok(Record {
+        at,
+        timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
+        key: message.key().map(Bytes::copy_from_slice),
+        value: message.payload().map(Bytes::copy_from_slice),
+        headers,
+    })
+}

@@ -1,0 +1,49 @@
+//! Finds the servers that the surroundings offer.
+
+use std::env;
+use std::io::Write;
+
+/// A Kafka cluster that tests may use as they like.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// Its addresses.
+    pub brokers: String,
+    /// What a client needs besides, in librdkafka's words.
+    pub properties: Vec<(String, String)>,
+}
+
+/// The real Kafka cluster, if there is one; see `tools/kafka`.
+#[must_use]
+pub fn kafka() -> Option<Cluster> {
+    let brokers = offered("kafka", "REDRIVE_KAFKA", "tools/kafka up && eval \"$(tools/kafka env)\"")?;
+    let properties = [
+        ("security.protocol", "REDRIVE_KAFKA_SECURITY_PROTOCOL"),
+        ("ssl.ca.location", "REDRIVE_KAFKA_CA"),
+        ("sasl.mechanisms", "REDRIVE_KAFKA_MECHANISM"),
+        ("sasl.username", "REDRIVE_KAFKA_USER"),
+        ("sasl.password", "REDRIVE_KAFKA_PASSWORD"),
+    ];
+    let properties = properties.into_iter().filter_map(|(name, variable)| Some((name.to_owned(), env::var(variable).ok()?)));
+    Some(Cluster { brokers, properties: properties.collect() })
+}
+
+/// The address of a real PostgreSQL, if there is one; see `tools/postgres`.
+#[must_use]
+pub fn postgres() -> Option<String> {
+    offered("postgres", "REDRIVE_POSTGRES", "tools/postgres up && eval \"$(tools/postgres env)\"")
+}
+
+fn offered(what: &str, variable: &str, remedy: &str) -> Option<String> {
+    if let Some(address) = env::var(variable).ok().filter(|address| !address.is_empty()) {
+        return Some(address);
+    }
+    let required = env::var("REDRIVE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|name| name.trim() == what),
+        "{what} is required by REDRIVE_REQUIRE, and {variable} is not set; start it: {remedy}"
+    );
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Past the test runner, which keeps what a passing test prints to itself.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no {what}, {variable} is not set; start it: {remedy}");
+    None
+}
