@@ -1,12 +1,56 @@
-//! The program `redrive`: one file per command.
+//! The program `redrive`: one file per command. Data goes to stdout, everything else to stderr.
 
-use clap::Parser;
+mod commands;
+mod exit;
+mod human;
+mod screen;
 
-/// Reliable Kafka consumption.
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+/// Reliable Kafka consumption: a record that fails is classified, retried in the way that fits its
+/// failure, kept in order and, when nothing helps, dead-lettered where a person can find it.
 #[derive(Parser)]
-#[command(version)]
-struct Cli {}
+#[command(name = "redrive", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
 
-fn main() {
-    Cli::parse();
+const EXAMPLES: &str = "Examples:
+  redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
+  redrive check -c redrive.toml                    what is wrong with a file, or what it means
+  redrive completions bash > /etc/bash_completion.d/redrive
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 78 invalid configuration.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check a configuration file and say what it means
+    Check(commands::check::Check),
+    /// Show the schedule of a retry policy
+    Explain(commands::explain::Explain),
+    /// Print the JSON schema of the configuration file, for editors
+    Schema(commands::schema::Schema),
+    /// Print completions for a shell
+    Completions(commands::completions::Completions),
+}
+
+fn main() -> ExitCode {
+    let run = match Cli::parse().command {
+        Command::Check(check) => check.run(),
+        Command::Explain(explain) => explain.run(),
+        Command::Schema(schema) => schema.run(),
+        Command::Completions(completions) => completions.run(),
+    };
+    run.unwrap_or_else(|error| screen::failed(&error)).into()
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
 }

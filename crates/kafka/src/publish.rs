@@ -38,7 +38,8 @@ impl Publisher {
         let mut config = settings.client();
         config.set("enable.idempotence", "true");
         let producer = config.create();
-        let producer = producer.map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
+        let producer =
+            producer.map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
         Ok(Self { producer })
     }
 

@@ -41,7 +41,8 @@ impl Reader {
 }
 
 fn record(message: &BorrowedMessage<'_>) -> Result<Record, Error> {
-    let at = Origin { topic: message.topic().parse()?, partition: message.partition(), offset: message.offset() };
+    let at =
+        Origin { topic: message.topic().parse()?, partition: message.partition(), offset: message.offset() };
     let mut headers = Headers::default();
     for header in message.headers().iter().flat_map(|native| native.iter()) {
         headers.push(header.key, header.value.map(Bytes::copy_from_slice));

@@ -68,13 +68,17 @@ mod tests {
         assert_eq!(check_property("socket.timeout.ms", "5000"), Ok(()));
         assert_eq!(check_property("security.protocol", "SASL_SSL"), Ok(()));
         assert_eq!(check_property("sasl.mechanisms", "SCRAM-SHA-256"), Ok(()));
-        assert!(check_property("no.such.property", "1").unwrap_err().contains("No such configuration property"));
+        assert!(
+            check_property("no.such.property", "1").unwrap_err().contains("No such configuration property")
+        );
         assert!(check_property("socket.timeout.ms", "soon").is_err());
     }
 
     #[test]
     fn the_reason_never_repeats_the_value() {
-        for (name, value) in [("socket.timeout.ms", "hunter2"), ("security.protocol", "hunter2"), ("hunter", "hunter2")] {
+        for (name, value) in
+            [("socket.timeout.ms", "hunter2"), ("security.protocol", "hunter2"), ("hunter", "hunter2")]
+        {
             let why = check_property(name, value).unwrap_err();
             assert!(!why.contains("hunter2"), "{why}");
         }
@@ -82,14 +86,20 @@ mod tests {
 
     #[test]
     fn tls_scram_and_zstd_are_compiled_in() {
-        for (name, value) in [("security.protocol", "SSL"), ("sasl.mechanisms", "SCRAM-SHA-512"), ("compression.type", "zstd")] {
+        for (name, value) in
+            [("security.protocol", "SSL"), ("sasl.mechanisms", "SCRAM-SHA-512"), ("compression.type", "zstd")]
+        {
             assert_eq!(check_property(name, value), Ok(()), "{name}={value}");
         }
         let features = rdkafka::util::get_rdkafka_version().1;
-        let built = ClientConfig::new().create_native_config().and_then(|native| native.get("builtin.features"));
+        let built =
+            ClientConfig::new().create_native_config().and_then(|native| native.get("builtin.features"));
         let built = built.unwrap();
         for feature in ["ssl", "sasl_scram", "zstd", "gzip", "lz4", "snappy"] {
-            assert!(built.split(',').any(|b| b.trim() == feature), "{feature} is not in {built} of librdkafka {features}");
+            assert!(
+                built.split(',').any(|b| b.trim() == feature),
+                "{feature} is not in {built} of librdkafka {features}"
+            );
         }
     }
 
@@ -102,6 +112,9 @@ mod tests {
         };
         assert_eq!(with(&[]), None);
         assert_eq!(with(&[("security.protocol", "sasl_ssl")]), Some("probe".to_owned()));
-        assert_eq!(with(&[("security.protocol", "SSL"), ("ssl.ca.location", "/ca.pem")]), Some("/ca.pem".to_owned()));
+        assert_eq!(
+            with(&[("security.protocol", "SSL"), ("ssl.ca.location", "/ca.pem")]),
+            Some("/ca.pem".to_owned())
+        );
     }
 }

@@ -28,7 +28,8 @@ async fn a_record_with_headers_comes_back_as_it_was() {
         value: Some(Bytes::from_static(b"value")),
         headers,
     };
-    let tombstone = Outgoing { value: None, key: Some(Bytes::new()), headers: Headers::default(), ..outgoing.clone() };
+    let tombstone =
+        Outgoing { value: None, key: Some(Bytes::new()), headers: Headers::default(), ..outgoing.clone() };
 
     let publisher = Publisher::new(&settings).unwrap();
     let first = publisher.publish(&outgoing).await.unwrap();
@@ -49,7 +50,8 @@ async fn a_topic_that_does_not_exist_is_named() {
     let Some(cluster) = kafka() else { return };
     let settings = Settings {
         brokers: cluster.brokers.clone(),
-        properties: [cluster.properties.clone(), vec![("message.timeout.ms".to_owned(), "2000".to_owned())]].concat(),
+        properties: [cluster.properties.clone(), vec![("message.timeout.ms".to_owned(), "2000".to_owned())]]
+            .concat(),
     };
     let outgoing = Outgoing {
         topic: "no-such-topic".parse().unwrap(),

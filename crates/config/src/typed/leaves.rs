@@ -1,5 +1,6 @@
 //! The values that stand at the ends: texts with a grammar, choices, counts, switches.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
@@ -144,7 +145,7 @@ impl From<redrive_core::class::UnknownClass> for ChoiceError {
     }
 }
 
-fn misspelt(text: &str, message: impl ToString) -> Misspelt {
+fn misspelt(text: &str, message: impl fmt::Display) -> Misspelt {
     Misspelt { span: 0..text.len(), message: message.to_string(), help: None }
 }
 

@@ -1,0 +1,149 @@
+//! `redrive check`: every problem of a configuration, or what it means in words.
+
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use redrive_config::{Config, Level, Report, Subscription, Surroundings};
+use redrive_core::lanes::Followers;
+use redrive_core::route::{Exhausted, Strategy};
+use redrive_core::settings::OrderBy;
+use redrive_core::{Class, Policy};
+
+use crate::exit::Exit;
+use crate::{human, screen};
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  redrive check
+  redrive check -c staging.toml
+  REDRIVE_CONFIG=staging.toml redrive check")]
+pub(crate) struct Check {
+    /// The configuration file
+    #[arg(short, long, env = "REDRIVE_CONFIG", default_value = "redrive.toml", value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> io::Result<Exit> {
+        let file = self.config.display().to_string();
+        let text = match fs::read_to_string(&self.config) {
+            Ok(text) => text,
+            Err(error) => {
+                screen::say(&unreadable(&self.config, &error));
+                return Ok(Exit::Config);
+            }
+        };
+        let variables = |name: &str| env::var(name).ok();
+        let surroundings = Surroundings { variables: &variables, property: &redrive_kafka::check_property };
+        match redrive_config::read(&file, &text, surroundings) {
+            Ok(config) => {
+                show(&file, &config.warnings);
+                screen::data(&format!("{file} is valid\n{}", meaning(&config)))?;
+                Ok(Exit::Ok)
+            }
+            Err(report) => {
+                show(&file, &report);
+                Ok(Exit::Config)
+            }
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    format!(
+        "error: cannot read {path}: {error}\nhelp: name the file with -c FILE or REDRIVE_CONFIG, or make a redrive.toml here"
+    )
+}
+
+fn show(file: &str, report: &Report) {
+    if report.problems().is_empty() {
+        return;
+    }
+    screen::say(&if screen::is_coloured() { report.coloured() } else { report.to_string() });
+    let count = |level, one: &str, many: &str| match report.count(level) {
+        0 => None,
+        number => Some(human::count(number as u64, one, many)),
+    };
+    let counts = [count(Level::Error, "error", "errors"), count(Level::Warning, "warning", "warnings")];
+    screen::say(&format!("\n{} in {file}", counts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
+}
+
+fn meaning(config: &Config) -> String {
+    let mut text = String::new();
+    for subscription in &config.subscriptions {
+        let _ = writeln!(text, "\n{} consumed by {}", subscription.topic, subscription.group);
+        for class in Class::ALL {
+            let _ = writeln!(text, "  {:<10} {}", class.name(), fate(subscription, class));
+        }
+        let _ = writeln!(text, "  {:<10} {}", "order", order(subscription));
+        let _ = writeln!(text, "  {:<10} {}", "topics", topics(subscription));
+    }
+    text
+}
+
+/// What becomes of a failure of this class, stage by stage.
+fn fate(subscription: &Subscription, class: Class) -> String {
+    let rules = &subscription.rules;
+    let mut stages = Vec::new();
+    let mut stage = class;
+    for _ in Class::ALL {
+        let policy = &rules.policies[stage];
+        if *policy != Policy::NEVER {
+            let how = match stage {
+                Class::Permanent | Class::Transient => "tried again in place",
+                Class::Outage => "everything waits",
+                Class::NotReady => "set aside while its neighbours go on",
+            };
+            stages.push(format!("{how}, {policy}"));
+        }
+        if policy.is_endless() {
+            return stages.join("; then ");
+        }
+        stage = match rules.exhausted[stage] {
+            Exhausted::Shelve => Class::NotReady,
+            Exhausted::Block => Class::Outage,
+            Exhausted::Bury => {
+                stages.push("a dead letter".to_owned());
+                break;
+            }
+            Exhausted::Drop => {
+                stages.push("dropped and counted".to_owned());
+                break;
+            }
+        };
+    }
+    stages.join("; then ")
+}
+
+fn order(subscription: &Subscription) -> String {
+    let by = match &subscription.order_by {
+        OrderBy::None => return "none: records are independent of each other".to_owned(),
+        OrderBy::Key => "by key".to_owned(),
+        OrderBy::Header(name) => format!("by the header {name}"),
+        OrderBy::Json(pointer) => format!("by {pointer} in the JSON value"),
+    };
+    let followers = match subscription.followers {
+        Followers::Pass => "those behind a dead letter go on",
+        Followers::Hold => "those behind a dead letter wait until it is replayed or resolved",
+        Followers::Bury => "those behind a dead letter follow it into the letters",
+    };
+    format!("{by}; {followers}")
+}
+
+fn topics(subscription: &Subscription) -> String {
+    let waiting: Vec<String> = match &subscription.rules.strategy {
+        Strategy::Shelf => vec![subscription.shelf.to_string()],
+        Strategy::Postgres => vec![],
+        Strategy::Return(topic) => vec![topic.to_string()],
+        Strategy::Ladder(rungs) => rungs.values().map(ToString::to_string).collect(),
+        Strategy::Service { buckets, back } => {
+            buckets.values().chain(std::iter::once(back)).map(ToString::to_string).collect()
+        }
+    };
+    [waiting, vec![subscription.letters.to_string()]].concat().join(", ")
+}

@@ -1,0 +1,6 @@
+//! The commands, a file each.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod schema;

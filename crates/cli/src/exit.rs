@@ -1,0 +1,25 @@
+//! How a command ended, as scripts see it.
+
+/// The exit codes of every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Ok,
+    /// Failed.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// The configuration is invalid.
+    Config,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Config => 78,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What goes to the terminal: colours where there is one, and no fuss when the reader has left.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+
+use crate::exit::Exit;
+
+/// Writes data. A reader that has seen enough (`| head`) is not an error.
+pub(crate) fn data(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Writes a message for a person.
+pub(crate) fn say(text: &str) {
+    // Where stderr is closed there is nobody to tell.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Whether messages may be coloured.
+pub(crate) fn is_coloured() -> bool {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !unwanted
+}
+
+/// Says that a command failed.
+pub(crate) fn failed(error: &io::Error) -> Exit {
+    say(&format!("error: cannot write the result: {error}"));
+    Exit::Failed
+}
