@@ -1,0 +1,5 @@
+//! x
+#![warn(missing_docs)]
+mod clock;
+mod log;
+mod sync;
