@@ -37,6 +37,7 @@ use self::segment::Segment;
 pub(crate) use self::handles::Handles;
 pub(crate) use self::open_transactions::Aborted;
 pub(crate) use self::place::Place;
+pub(crate) use self::producers::Producer;
 pub(crate) use self::read::{Isolation, ReadError, Slice, Window};
 pub(crate) use self::settings::{Cleanup, Settings, TimestampType};
 pub(crate) use self::times::At;
