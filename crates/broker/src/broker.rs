@@ -11,7 +11,7 @@ use tracing::info;
 
 use crate::config::BrokerConfig;
 use crate::error::Error;
-use crate::node::Node;
+use crate::node::{self, Node};
 use crate::{server, tidy};
 
 /// A broker that runs.
@@ -46,6 +46,9 @@ impl Broker {
         let mut background = JoinSet::new();
         background.spawn(tidy::retain_from_time_to_time(node.clone()));
         background.spawn(tidy::compact_from_time_to_time(node.clone()));
+        background.spawn(node.groups.clone().run());
+        background.spawn(node::expire_transactions(node.clone()));
+        background.spawn(node::finish_transactions(node.clone()));
         let server = tokio::spawn(server::run(listener, node.clone(), stopped, cuts));
         info!(%address, cluster = node.cluster_id, "the broker listens");
         Ok(Broker { address, node, stop, cut, server, background })

@@ -47,7 +47,11 @@ impl Journal {
         let Some(path) = path else {
             return Ok((Self(Mutex::new(Backing::Memory)), Vec::new()));
         };
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         let found = content.len() as u64;
@@ -56,7 +60,12 @@ impl Journal {
             warn!(path = %path.display(), cut = found - len, "journal ends in a torn entry, cut");
             file.set_len(len)?;
         }
-        let tail = Tail { path: path.to_owned(), file, len, torn: false };
+        let tail = Tail {
+            path: path.to_owned(),
+            file,
+            len,
+            torn: false,
+        };
         Ok((Self(Mutex::new(Backing::File(tail))), entries))
     }
 
@@ -113,8 +122,10 @@ impl Tail {
         file.write_all(&content)?;
         // Before the rename: a file system may otherwise keep the new name with no content.
         file.sync_data()?;
+        // And the handle too: what fails after the rename would leave us writing to a file without a name.
+        let appended = OpenOptions::new().append(true).open(&beside)?;
         fs::rename(&beside, &self.path)?;
-        self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
+        self.file = appended;
         self.len = content.len() as u64;
         self.torn = false;
         Ok(())
@@ -123,7 +134,10 @@ impl Tail {
 
 fn framed(entry: &[u8]) -> io::Result<Vec<u8>> {
     if entry.is_empty() || entry.len() > MAX_ENTRY {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("a journal entry of {} bytes", entry.len())));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("a journal entry of {} bytes", entry.len()),
+        ));
     }
     let mut frame = Vec::with_capacity(HEADER + entry.len());
     frame.extend_from_slice(&(entry.len() as u32).to_be_bytes());

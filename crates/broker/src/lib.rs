@@ -9,6 +9,7 @@ mod broker;
 mod clock;
 mod config;
 mod error;
+mod groups;
 mod journal;
 mod log;
 mod node;
@@ -16,6 +17,7 @@ mod server;
 mod sync;
 mod tidy;
 mod topics;
+mod transactions;
 
 pub use broker::Broker;
 pub use config::{BrokerConfig, Data};

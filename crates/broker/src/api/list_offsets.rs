@@ -23,15 +23,15 @@ const LATEST_TIERED: i64 = -5;
 /// No such record.
 const NOWHERE: At = At { offset: -1, timestamp: -1 };
 
-pub(super) fn answer(node: &Node, request: ListOffsetsRequest) -> ListOffsetsResponse {
+pub(super) fn answer(node: &Node, request: ListOffsetsRequest, version: i16) -> ListOffsetsResponse {
     let isolation = if request.isolation_level == 1 { Isolation::Committed } else { Isolation::Uncommitted };
     let topic = |asked: ListOffsetsTopic| {
         let partition = |wanted: ListOffsetsPartition| {
             let response = ListOffsetsPartitionResponse::default().with_partition_index(wanted.partition_index);
             match find(node, &asked.name, &wanted, isolation) {
                 Ok(at) => {
-                    // An epoch without an offset would be believed by some clients.
-                    let epoch = if at.offset >= 0 { LEADER_EPOCH } else { -1 };
+                    // Epochs came with version 4; one without an offset would be believed by some clients.
+                    let epoch = if at.offset >= 0 && version >= 4 { LEADER_EPOCH } else { -1 };
                     response.with_offset(at.offset).with_timestamp(at.timestamp).with_leader_epoch(epoch)
                 }
                 Err(error) => response.with_error_code(error.code()).with_offset(-1).with_timestamp(-1),

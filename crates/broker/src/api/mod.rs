@@ -8,12 +8,14 @@ mod delete_records;
 mod fetch;
 mod fetch_frame;
 mod find_coordinator;
+mod groups;
 mod list_offsets;
 mod log_dirs;
 mod metadata;
 mod produce;
 mod producers;
 mod topics;
+mod transactions;
 
 use std::net::SocketAddr;
 
@@ -93,7 +95,7 @@ async fn dispatch(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malfo
         ApiKey::FindCoordinator => call.plain(|req, version| find_coordinator::answer(call.local, req, version)),
         ApiKey::Produce => produce::answer(node, call),
         ApiKey::Fetch => fetch::answer(node, call).await,
-        ApiKey::ListOffsets => call.plain(|req, _| list_offsets::answer(node, req)),
+        ApiKey::ListOffsets => call.plain(|req, version| list_offsets::answer(node, req, version)),
         ApiKey::OffsetForLeaderEpoch => call.plain(|req, _| list_offsets::for_leader_epoch(node, req)),
         ApiKey::DeleteRecords => call.plain(|req, _| delete_records::answer(node, req)),
         ApiKey::CreateTopics => call.plain(|req, version| topics::create(node, req, version)),
@@ -105,6 +107,22 @@ async fn dispatch(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malfo
         ApiKey::IncrementalAlterConfigs => call.plain(|req, _| configs::alter_incrementally(node, req)),
         ApiKey::DescribeLogDirs => call.plain(|req, version| log_dirs::answer(node, req, version)),
         ApiKey::DescribeProducers => call.plain(|req, _| producers::answer(node, req)),
+        ApiKey::JoinGroup
+        | ApiKey::SyncGroup
+        | ApiKey::Heartbeat
+        | ApiKey::LeaveGroup
+        | ApiKey::OffsetCommit
+        | ApiKey::OffsetFetch
+        | ApiKey::OffsetDelete
+        | ApiKey::ListGroups
+        | ApiKey::DescribeGroups
+        | ApiKey::DeleteGroups => groups::answer(node, api, call).await,
+        ApiKey::InitProducerId
+        | ApiKey::AddPartitionsToTxn
+        | ApiKey::AddOffsetsToTxn
+        | ApiKey::TxnOffsetCommit
+        | ApiKey::EndTxn => transactions::answer(node, api, call),
+        // The list of what is spoken and this match must name the same APIs; a test walks the list.
         other => Ok(Answer::Close(format!("{other:?} is not answered"))),
     }
 }

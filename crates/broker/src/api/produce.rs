@@ -62,7 +62,7 @@ fn append(
             return Err(ResponseError::UnsupportedCompressionType);
         }
         if header.is_transactional() {
-            node.verify_transaction(transactional_id, &header, &topic.name, data.index)?;
+            node.verify_transaction(transactional_id, &header, (&topic.name, data.index), version)?;
         }
     }
     partition.produce(batch, topic.config().settings(), clock::now_ms())

@@ -75,7 +75,10 @@ impl<'a> Parse<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(|| malformed("it ends early"))?;
+        let (head, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or_else(|| malformed("it ends early"))?;
         self.0 = rest;
         Ok(*head)
     }
@@ -106,7 +109,10 @@ impl<'a> Parse<'a> {
 
     pub(crate) fn bytes(&mut self) -> io::Result<&'a [u8]> {
         let len = self.count()?;
-        let (head, rest) = self.0.split_at_checked(len).ok_or_else(|| malformed("it ends early"))?;
+        let (head, rest) = self
+            .0
+            .split_at_checked(len)
+            .ok_or_else(|| malformed("it ends early"))?;
         self.0 = rest;
         Ok(head)
     }
@@ -117,7 +123,11 @@ impl<'a> Parse<'a> {
     }
 
     pub(crate) fn opt_string(&mut self) -> io::Result<Option<String>> {
-        if self.bool()? { self.string().map(Some) } else { Ok(None) }
+        if self.bool()? {
+            self.string().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     pub(crate) fn each<T, C: FromIterator<T>>(
@@ -131,5 +141,8 @@ impl<'a> Parse<'a> {
 
 /// The error for an entry whose checksum holds and whose content does not: written by another version.
 pub(crate) fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read a journal entry: {what}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("cannot read a journal entry: {what}"),
+    )
 }
