@@ -34,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) topics: Topics,
     pub(crate) groups: Groups,
     pub(crate) transactions: Transactions,
+    #[cfg(feature = "faults")]
+    pub(crate) faults: crate::faults::Faults,
     /// Held while a transaction is ended.
     endings: Mutex<()>,
     /// Told when an ending failed.
@@ -57,7 +59,18 @@ impl Node {
         let rules = GroupsConfig { initial_rebalance_delay_ms: delay, ..GroupsConfig::default() };
         let groups = Groups::open(dir.as_deref(), rules).map_err(failed)?;
         let transactions = Transactions::open(dir.as_deref(), TransactionsConfig::default()).map_err(failed)?;
-        let node = Node { config, cluster_id, topics, groups, transactions, endings: Mutex::default(), unfinished: Notify::new(), _lock: lock };
+        let node = Node {
+            config,
+            cluster_id,
+            topics,
+            groups,
+            transactions,
+            #[cfg(feature = "faults")]
+            faults: crate::faults::Faults::default(),
+            endings: Mutex::default(),
+            unfinished: Notify::new(),
+            _lock: lock,
+        };
         // Decided before the process died: readers must not wait for it any longer.
         node.finish().map_err(|error| failed(io::Error::other(error.to_string())))?;
         Ok(node)

@@ -72,6 +72,10 @@ impl Draft {
         self
     }
 
+    pub(crate) fn build_size(self) -> u64 {
+        self.build().len() as u64
+    }
+
     pub(crate) fn build(mut self) -> Bytes {
         let mut plain = Vec::new();
         for (i, (delta, key, value)) in self.records.iter().enumerate() {
