@@ -12,10 +12,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tracing::info;
 
 use crate::config::BrokerConfig;
-#[cfg(feature = "faults")]
-use crate::{clock, config::Data};
 use crate::error::Error;
 use crate::node::{self, Node};
+#[cfg(feature = "faults")]
+use crate::{clock, config::Data};
 use crate::{server, tidy};
 
 /// A broker that runs.
@@ -55,7 +55,14 @@ impl Broker {
         background.spawn(node::finish_transactions(node.clone()));
         let server = tokio::spawn(server::run(listener, node.clone(), stopped, cuts));
         info!(%address, cluster = node.cluster_id, "the broker listens");
-        Ok(Broker { address, node, stop, cut, server, background })
+        Ok(Broker {
+            address,
+            node,
+            stop,
+            cut,
+            server,
+            background,
+        })
     }
 
     /// Where clients connect.
@@ -125,7 +132,10 @@ impl Broker {
     async fn reopened(&mut self) -> Result<Arc<Node>, Error> {
         const TURNS: u32 = 500;
         let (config, faults) = (self.node.config.clone(), self.node.faults.clone());
-        let empty = BrokerConfig { data: Data::Memory, ..config.clone() };
+        let empty = BrokerConfig {
+            data: Data::Memory,
+            ..config.clone()
+        };
         self.node = Arc::new(Node::open(empty)?);
         for turn in 0.. {
             match Node::open(config.clone()) {

@@ -43,7 +43,14 @@ pub struct Fault {
 impl Fault {
     /// Strikes the next request of this API, once.
     pub fn next(api: ApiKey, effect: Effect) -> Fault {
-        Fault { api, effect, pass: 0, strike: 1, mentions: None, client: None }
+        Fault {
+            api,
+            effect,
+            pass: 0,
+            strike: 1,
+            mentions: None,
+            client: None,
+        }
     }
 
     /// Strikes the n-th request from now on; the first is 1.
@@ -71,7 +78,8 @@ impl Fault {
     }
 
     fn is_about(&self, api: ApiKey, client: &str, body: &[u8]) -> bool {
-        let mentions = |wanted: &Bytes| wanted.is_empty() || body.windows(wanted.len()).any(|window| window == wanted);
+        let mentions =
+            |wanted: &Bytes| wanted.is_empty() || body.windows(wanted.len()).any(|window| window == wanted);
         self.api == api
             && self.client.as_ref().is_none_or(|wanted| wanted == client)
             && self.mentions.as_ref().is_none_or(mentions)
@@ -90,7 +98,10 @@ struct Orders {
 
 impl Default for Faults {
     fn default() -> Faults {
-        Faults(Arc::new(Orders { waiting: Mutex::default(), frozen: watch::Sender::new(false) }))
+        Faults(Arc::new(Orders {
+            waiting: Mutex::default(),
+            frozen: watch::Sender::new(false),
+        }))
     }
 }
 
@@ -128,7 +139,10 @@ impl Faults {
     pub(crate) fn strike(&self, api: ApiKey, client: &str, body: &[u8]) -> Option<Effect> {
         let mut waiting = lock(&self.0.waiting);
         let mut effect = None;
-        for fault in waiting.iter_mut().filter(|fault| fault.is_about(api, client, body)) {
+        for fault in waiting
+            .iter_mut()
+            .filter(|fault| fault.is_about(api, client, body))
+        {
             if fault.pass > 0 {
                 fault.pass -= 1;
             } else if effect.is_none() && fault.strike > 0 {
@@ -151,11 +165,18 @@ mod tests {
     #[test]
     fn the_nth_matching_request_is_struck_and_no_other() {
         let faults = Faults::default();
-        faults.order(Fault::next(ApiKey::Produce, Effect::Drop).nth(2).mentioning("orders"));
+        faults.order(
+            Fault::next(ApiKey::Produce, Effect::Drop)
+                .nth(2)
+                .mentioning("orders"),
+        );
         assert_eq!(faults.strike(ApiKey::Produce, "", b"..orders.."), None);
         assert_eq!(faults.strike(ApiKey::Fetch, "", b"..orders.."), None);
         assert_eq!(faults.strike(ApiKey::Produce, "", b"..others.."), None);
-        assert_eq!(faults.strike(ApiKey::Produce, "", b"..orders.."), Some(Effect::Drop));
+        assert_eq!(
+            faults.strike(ApiKey::Produce, "", b"..orders.."),
+            Some(Effect::Drop)
+        );
         assert_eq!(faults.strike(ApiKey::Produce, "", b"..orders.."), None);
         assert_eq!(faults.waiting(), 0);
     }
@@ -163,10 +184,20 @@ mod tests {
     #[test]
     fn a_fault_strikes_as_often_as_it_is_told_to() {
         let faults = Faults::default();
-        faults.order(Fault::next(ApiKey::Heartbeat, Effect::Unanswered).times(2).from_client("a"));
+        faults.order(
+            Fault::next(ApiKey::Heartbeat, Effect::Unanswered)
+                .times(2)
+                .from_client("a"),
+        );
         assert_eq!(faults.strike(ApiKey::Heartbeat, "b", b""), None);
-        assert_eq!(faults.strike(ApiKey::Heartbeat, "a", b""), Some(Effect::Unanswered));
-        assert_eq!(faults.strike(ApiKey::Heartbeat, "a", b""), Some(Effect::Unanswered));
+        assert_eq!(
+            faults.strike(ApiKey::Heartbeat, "a", b""),
+            Some(Effect::Unanswered)
+        );
+        assert_eq!(
+            faults.strike(ApiKey::Heartbeat, "a", b""),
+            Some(Effect::Unanswered)
+        );
         assert_eq!(faults.strike(ApiKey::Heartbeat, "a", b""), None);
     }
 }

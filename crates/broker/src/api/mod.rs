@@ -81,7 +81,9 @@ impl Call {
 
 /// Answers a request.
 pub(crate) async fn answer(node: &Node, call: Call) -> Answer {
-    let Some(api) = call.api else { return api_versions::refuse(&call) };
+    let Some(api) = call.api else {
+        return api_versions::refuse(&call);
+    };
     #[cfg(feature = "faults")]
     let outcome = struck(node, api, &call).await;
     #[cfg(not(feature = "faults"))]
@@ -114,11 +116,15 @@ async fn struck(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malform
 
 async fn dispatch(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malformed> {
     match api {
-        ApiKey::ApiVersions => call.plain(api_versions::answer),
+        ApiKey::ApiVersions => call.plain(|req, version| api_versions::answer(&req, version)),
         ApiKey::Metadata => call.plain(|req, version| metadata::answer(node, call.local, &req, version)),
         ApiKey::DescribeTopicPartitions => call.plain(|req, _| metadata::describe_partitions(node, &req)),
-        ApiKey::DescribeCluster => call.plain(|req, version| cluster::answer(node, call.local, &req, version)),
-        ApiKey::FindCoordinator => call.plain(|req, version| find_coordinator::answer(call.local, req, version)),
+        ApiKey::DescribeCluster => {
+            call.plain(|req, version| cluster::answer(node, call.local, &req, version))
+        }
+        ApiKey::FindCoordinator => {
+            call.plain(|req, version| find_coordinator::answer(call.local, req, version))
+        }
         ApiKey::Produce => produce::answer(node, call),
         ApiKey::Fetch => fetch::answer(node, call).await,
         ApiKey::ListOffsets => call.plain(|req, version| list_offsets::answer(node, req, version)),

@@ -2,20 +2,21 @@
 //! Only for the faults that tests order; the APIs' own refusals are with the APIs.
 
 use bytes::Bytes;
+use kafka_protocol::messages::DeleteTopicsResponse;
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiKey, CreatePartitionsRequest,
-    CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteGroupsRequest, DeleteGroupsResponse,
-    DeleteRecordsRequest, DeleteRecordsResponse, DeleteTopicsRequest, DescribeClusterRequest, EndTxnRequest,
-    FetchRequest, FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest, InitProducerIdRequest,
-    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest,
-    OffsetFetchResponse, ProduceRequest, ProduceResponse, SyncGroupRequest, TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse, add_partitions_to_txn_response as add_partitions, create_partitions_response,
-    create_topics_response, delete_groups_response, delete_records_response, delete_topics_response,
-    find_coordinator_response, list_offsets_response, metadata_response, offset_commit_response, offset_fetch_response,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiKey,
+    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
+    DeleteGroupsRequest, DeleteGroupsResponse, DeleteRecordsRequest, DeleteRecordsResponse,
+    DeleteTopicsRequest, DescribeClusterRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
+    FindCoordinatorResponse, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ProduceRequest, ProduceResponse, SyncGroupRequest, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    add_partitions_to_txn_response as add_partitions, create_partitions_response, create_topics_response,
+    delete_groups_response, delete_records_response, delete_topics_response, find_coordinator_response,
+    list_offsets_response, metadata_response, offset_commit_response, offset_fetch_response,
     produce_response, txn_offset_commit_response,
 };
-use kafka_protocol::messages::{DeleteTopicsResponse, TopicName};
 use kafka_protocol::protocol::Request;
 
 use super::fetch_frame::{Fetched, FetchedPartition, FetchedTopic};
@@ -55,7 +56,9 @@ pub(super) fn answer(api: ApiKey, call: &Call, code: i16) -> Result<Answer, Malf
         ApiKey::CreatePartitions => call.plain(|req, _| create_partitions(req, code)),
         ApiKey::DeleteRecords => call.plain(|req, _| delete_records(req, code)),
         ApiKey::DeleteGroups => call.plain(|req, _| delete_groups(req, code)),
-        other => Ok(Answer::Close(format!("{other:?} cannot be failed on order, drop it instead"))),
+        other => Ok(Answer::Close(format!(
+            "{other:?} cannot be failed on order, drop it instead"
+        ))),
     }
 }
 
@@ -73,36 +76,73 @@ fn fetch(call: &Call, error_code: i16) -> Result<Answer, Malformed> {
     let topic = |asked: kafka_protocol::messages::fetch_request::FetchTopic| FetchedTopic {
         name: asked.topic.to_string(),
         id: asked.topic_id,
-        partitions: asked.partitions.iter().map(|asked| partition(asked.partition)).collect(),
+        partitions: asked
+            .partitions
+            .iter()
+            .map(|asked| partition(asked.partition))
+            .collect(),
     };
-    let fetched = Fetched { error_code: 0, topics: request.topics.into_iter().map(topic).collect() };
+    let fetched = Fetched {
+        error_code: 0,
+        topics: request.topics.into_iter().map(topic).collect(),
+    };
     Ok(Answer::Reply(fetched.frame(call.correlation_id, call.version)))
 }
 
 fn produce(request: ProduceRequest, code: i16) -> ProduceResponse {
     use produce_response::{PartitionProduceResponse, TopicProduceResponse};
-    let partition = |index| PartitionProduceResponse::default().with_index(index).with_error_code(code).with_base_offset(-1);
+    let partition = |index| {
+        PartitionProduceResponse::default()
+            .with_index(index)
+            .with_error_code(code)
+            .with_base_offset(-1)
+    };
     let topic = |asked: kafka_protocol::messages::produce_request::TopicProduceData| {
-        let partitions = asked.partition_data.iter().map(|asked| partition(asked.index)).collect();
-        TopicProduceResponse::default().with_name(asked.name).with_partition_responses(partitions)
+        let partitions = asked
+            .partition_data
+            .iter()
+            .map(|asked| partition(asked.index))
+            .collect();
+        TopicProduceResponse::default()
+            .with_name(asked.name)
+            .with_partition_responses(partitions)
     };
     ProduceResponse::default().with_responses(request.topic_data.into_iter().map(topic).collect())
 }
 
 fn metadata(request: MetadataRequest, code: i16) -> MetadataResponse {
     let topic = |asked: kafka_protocol::messages::metadata_request::MetadataRequestTopic| {
-        let name = Some(asked.name.unwrap_or(TopicName::default()));
-        metadata_response::MetadataResponseTopic::default().with_error_code(code).with_name(name)
+        let name = Some(asked.name.unwrap_or_default());
+        metadata_response::MetadataResponseTopic::default()
+            .with_error_code(code)
+            .with_name(name)
     };
-    MetadataResponse::default().with_topics(request.topics.unwrap_or_default().into_iter().map(topic).collect())
+    MetadataResponse::default().with_topics(
+        request
+            .topics
+            .unwrap_or_default()
+            .into_iter()
+            .map(topic)
+            .collect(),
+    )
 }
 
 fn list_offsets(request: ListOffsetsRequest, code: i16) -> ListOffsetsResponse {
     use list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
     let topic = |asked: kafka_protocol::messages::list_offsets_request::ListOffsetsTopic| {
-        let partition = |index| ListOffsetsPartitionResponse::default().with_partition_index(index).with_error_code(code);
-        let partitions = asked.partitions.iter().map(|asked| partition(asked.partition_index)).collect();
-        ListOffsetsTopicResponse::default().with_name(asked.name).with_partitions(partitions)
+        let partition = |index| {
+            ListOffsetsPartitionResponse::default()
+                .with_partition_index(index)
+                .with_error_code(code)
+        };
+        let partitions = asked
+            .partitions
+            .iter()
+            .map(|asked| partition(asked.partition_index))
+            .collect();
+        ListOffsetsTopicResponse::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     ListOffsetsResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
@@ -111,16 +151,31 @@ fn find_coordinator(request: FindCoordinatorRequest, code: i16, version: i16) ->
     if version < 4 {
         return FindCoordinatorResponse::default().with_error_code(code);
     }
-    let one = |key| find_coordinator_response::Coordinator::default().with_key(key).with_error_code(code);
-    FindCoordinatorResponse::default().with_coordinators(request.coordinator_keys.into_iter().map(one).collect())
+    let one = |key| {
+        find_coordinator_response::Coordinator::default()
+            .with_key(key)
+            .with_error_code(code)
+    };
+    FindCoordinatorResponse::default()
+        .with_coordinators(request.coordinator_keys.into_iter().map(one).collect())
 }
 
 fn offset_commit(request: OffsetCommitRequest, code: i16) -> OffsetCommitResponse {
     use offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
     let topic = |asked: kafka_protocol::messages::offset_commit_request::OffsetCommitRequestTopic| {
-        let partition = |index| OffsetCommitResponsePartition::default().with_partition_index(index).with_error_code(code);
-        let partitions = asked.partitions.iter().map(|asked| partition(asked.partition_index)).collect();
-        OffsetCommitResponseTopic::default().with_name(asked.name).with_partitions(partitions)
+        let partition = |index| {
+            OffsetCommitResponsePartition::default()
+                .with_partition_index(index)
+                .with_error_code(code)
+        };
+        let partitions = asked
+            .partitions
+            .iter()
+            .map(|asked| partition(asked.partition_index))
+            .collect();
+        OffsetCommitResponseTopic::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     OffsetCommitResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
@@ -130,7 +185,9 @@ fn offset_fetch(request: OffsetFetchRequest, code: i16, version: i16) -> OffsetF
         return OffsetFetchResponse::default().with_error_code(code);
     }
     let group = |asked: kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup| {
-        offset_fetch_response::OffsetFetchResponseGroup::default().with_group_id(asked.group_id).with_error_code(code)
+        offset_fetch_response::OffsetFetchResponseGroup::default()
+            .with_group_id(asked.group_id)
+            .with_error_code(code)
     };
     OffsetFetchResponse::default().with_groups(request.groups.into_iter().map(group).collect())
 }
@@ -138,9 +195,19 @@ fn offset_fetch(request: OffsetFetchRequest, code: i16, version: i16) -> OffsetF
 fn txn_offset_commit(request: TxnOffsetCommitRequest, code: i16) -> TxnOffsetCommitResponse {
     use txn_offset_commit_response::{TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic};
     let topic = |asked: kafka_protocol::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic| {
-        let partition = |index| TxnOffsetCommitResponsePartition::default().with_partition_index(index).with_error_code(code);
-        let partitions = asked.partitions.iter().map(|asked| partition(asked.partition_index)).collect();
-        TxnOffsetCommitResponseTopic::default().with_name(asked.name).with_partitions(partitions)
+        let partition = |index| {
+            TxnOffsetCommitResponsePartition::default()
+                .with_partition_index(index)
+                .with_error_code(code)
+        };
+        let partitions = asked
+            .partitions
+            .iter()
+            .map(|asked| partition(asked.partition_index))
+            .collect();
+        TxnOffsetCommitResponseTopic::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     TxnOffsetCommitResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
@@ -148,10 +215,15 @@ fn txn_offset_commit(request: TxnOffsetCommitRequest, code: i16) -> TxnOffsetCom
 fn add_partitions_to_txn(request: AddPartitionsToTxnRequest, code: i16) -> AddPartitionsToTxnResponse {
     use add_partitions::{AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult};
     let topic = |asked: kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic| {
-        let partition =
-            |index| AddPartitionsToTxnPartitionResult::default().with_partition_index(index).with_partition_error_code(code);
+        let partition = |index| {
+            AddPartitionsToTxnPartitionResult::default()
+                .with_partition_index(index)
+                .with_partition_error_code(code)
+        };
         let partitions = asked.partitions.iter().copied().map(partition).collect();
-        AddPartitionsToTxnTopicResult::default().with_name(asked.name).with_results_by_partition(partitions)
+        AddPartitionsToTxnTopicResult::default()
+            .with_name(asked.name)
+            .with_results_by_partition(partitions)
     };
     let topics = request.v3_and_below_topics.into_iter().map(topic).collect();
     AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(topics)
@@ -159,23 +231,38 @@ fn add_partitions_to_txn(request: AddPartitionsToTxnRequest, code: i16) -> AddPa
 
 fn create_topics(request: CreateTopicsRequest, code: i16) -> CreateTopicsResponse {
     let one = |asked: kafka_protocol::messages::create_topics_request::CreatableTopic| {
-        create_topics_response::CreatableTopicResult::default().with_name(asked.name).with_error_code(code)
+        create_topics_response::CreatableTopicResult::default()
+            .with_name(asked.name)
+            .with_error_code(code)
     };
     CreateTopicsResponse::default().with_topics(request.topics.into_iter().map(one).collect())
 }
 
 fn delete_topics(request: DeleteTopicsRequest, code: i16) -> DeleteTopicsResponse {
-    let named = request.topic_names.into_iter().map(|name| (Some(name), uuid::Uuid::nil()));
-    let all = named.chain(request.topics.into_iter().map(|topic| (topic.name, topic.topic_id)));
+    let named = request
+        .topic_names
+        .into_iter()
+        .map(|name| (Some(name), uuid::Uuid::nil()));
+    let all = named.chain(
+        request
+            .topics
+            .into_iter()
+            .map(|topic| (topic.name, topic.topic_id)),
+    );
     let one = |(name, id)| {
-        delete_topics_response::DeletableTopicResult::default().with_name(name).with_topic_id(id).with_error_code(code)
+        delete_topics_response::DeletableTopicResult::default()
+            .with_name(name)
+            .with_topic_id(id)
+            .with_error_code(code)
     };
     DeleteTopicsResponse::default().with_responses(all.map(one).collect())
 }
 
 fn create_partitions(request: CreatePartitionsRequest, code: i16) -> CreatePartitionsResponse {
     let one = |asked: kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic| {
-        create_partitions_response::CreatePartitionsTopicResult::default().with_name(asked.name).with_error_code(code)
+        create_partitions_response::CreatePartitionsTopicResult::default()
+            .with_name(asked.name)
+            .with_error_code(code)
     };
     CreatePartitionsResponse::default().with_results(request.topics.into_iter().map(one).collect())
 }
@@ -183,14 +270,28 @@ fn create_partitions(request: CreatePartitionsRequest, code: i16) -> CreateParti
 fn delete_records(request: DeleteRecordsRequest, code: i16) -> DeleteRecordsResponse {
     use delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
     let topic = |asked: kafka_protocol::messages::delete_records_request::DeleteRecordsTopic| {
-        let partition = |index| DeleteRecordsPartitionResult::default().with_partition_index(index).with_error_code(code);
-        let partitions = asked.partitions.iter().map(|asked| partition(asked.partition_index)).collect();
-        DeleteRecordsTopicResult::default().with_name(asked.name).with_partitions(partitions)
+        let partition = |index| {
+            DeleteRecordsPartitionResult::default()
+                .with_partition_index(index)
+                .with_error_code(code)
+        };
+        let partitions = asked
+            .partitions
+            .iter()
+            .map(|asked| partition(asked.partition_index))
+            .collect();
+        DeleteRecordsTopicResult::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     DeleteRecordsResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
 
 fn delete_groups(request: DeleteGroupsRequest, code: i16) -> DeleteGroupsResponse {
-    let one = |id| delete_groups_response::DeletableGroupResult::default().with_group_id(id).with_error_code(code);
+    let one = |id| {
+        delete_groups_response::DeletableGroupResult::default()
+            .with_group_id(id)
+            .with_error_code(code)
+    };
     DeleteGroupsResponse::default().with_results(request.groups_names.into_iter().map(one).collect())
 }

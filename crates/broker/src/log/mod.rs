@@ -117,8 +117,16 @@ impl Log {
         settings: &Settings,
         now: i64,
     ) -> Result<Appended, AppendError> {
-        if let Verdict::Repeats { base_offset, timestamp } = self.producers.check(&header).map_err(AppendError::Refused)? {
-            return Ok(Appended { base_offset, timestamp, log_start: self.start() });
+        if let Verdict::Repeats {
+            base_offset,
+            timestamp,
+        } = self.producers.check(&header).map_err(AppendError::Refused)?
+        {
+            return Ok(Appended {
+                base_offset,
+                timestamp,
+                log_start: self.start(),
+            });
         }
         let records = &batch[HEADER..];
         header.base_offset = self.next_offset;
@@ -130,7 +138,11 @@ impl Log {
             timestamp = now;
         }
         self.write(&header, records, settings)?;
-        Ok(Appended { base_offset: header.base_offset, timestamp, log_start: self.start() })
+        Ok(Appended {
+            base_offset: header.base_offset,
+            timestamp,
+            log_start: self.start(),
+        })
     }
 
     /// Ends a producer's transaction here: a control batch, and the readers' bound moves on.
@@ -140,11 +152,14 @@ impl Log {
         settings: &Settings,
         now: i64,
     ) -> Result<i64, AppendError> {
-        self.producers.check_marker(marker.producer_id, marker.epoch).map_err(AppendError::Refused)?;
+        self.producers
+            .check_marker(marker.producer_id, marker.epoch)
+            .map_err(AppendError::Refused)?;
         let (mut header, records) = marker::control_batch(marker, now);
         header.base_offset = self.next_offset;
         self.write(&header, &records, settings)?;
-        self.transactions.ended(marker.producer_id, header.base_offset, marker.commit);
+        self.transactions
+            .ended(marker.producer_id, header.base_offset, marker.commit);
         Ok(header.base_offset)
     }
 
@@ -170,7 +185,9 @@ impl Log {
         let mut index = self.active().index()?;
         let index = index.get();
         let age = |first: i64| next.max_timestamp.saturating_sub(first);
-        let is_aged = index.first_timestamp.is_some_and(|first| age(first) > settings.segment_ms);
+        let is_aged = index
+            .first_timestamp
+            .is_some_and(|first| age(first) > settings.segment_ms);
         Ok(index.size > 0 && (index.size + next.size() as u64 > settings.segment_bytes || is_aged))
     }
 
@@ -179,7 +196,10 @@ impl Log {
         if self.active().index()?.get().size == 0 {
             return Ok(());
         }
-        self.segments.push(Arc::new(Segment::new(self.next_offset, self.place.store(self.next_offset))));
+        self.segments.push(Arc::new(Segment::new(
+            self.next_offset,
+            self.place.store(self.next_offset),
+        )));
         self.save_snapshot()
     }
 

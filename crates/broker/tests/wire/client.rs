@@ -34,7 +34,10 @@ pub(crate) fn name(topic: &str) -> TopicName {
 
 impl Client {
     pub(crate) async fn connect(broker: &Broker) -> Client {
-        Client { stream: TcpStream::connect(broker.address()).await.unwrap(), next_id: 1 }
+        Client {
+            stream: TcpStream::connect(broker.address()).await.unwrap(),
+            next_id: 1,
+        }
     }
 
     /// Sends a request and gives its correlation id.
@@ -57,7 +60,9 @@ impl Client {
             self.stream.read_exact(&mut body).await.ok()?;
             Some(Bytes::from(body))
         };
-        tokio::time::timeout(PATIENCE, read).await.expect("the broker neither answers nor closes")
+        tokio::time::timeout(PATIENCE, read)
+            .await
+            .expect("the broker neither answers nor closes")
     }
 
     pub(crate) async fn receive<Q: Request>(&mut self, version: i16) -> Option<(i32, Q::Response)> {
@@ -70,14 +75,27 @@ impl Client {
 
     pub(crate) async fn call<Q: Request>(&mut self, request: &Q, version: i16) -> Q::Response {
         let id = self.send(request, version).await;
-        let (answered, response) = self.receive::<Q>(version).await.expect("the connection was closed");
+        let (answered, response) = self
+            .receive::<Q>(version)
+            .await
+            .expect("the connection was closed");
         assert_eq!(answered, id);
         response
     }
 
     pub(crate) async fn create(&mut self, topic: &str) {
-        let topic = CreatableTopic::default().with_name(name(topic)).with_num_partitions(1).with_replication_factor(1);
-        let response = self.call(&CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(1_000), 7).await;
+        let topic = CreatableTopic::default()
+            .with_name(name(topic))
+            .with_num_partitions(1)
+            .with_replication_factor(1);
+        let response = self
+            .call(
+                &CreateTopicsRequest::default()
+                    .with_topics(vec![topic])
+                    .with_timeout_ms(1_000),
+                7,
+            )
+            .await;
         assert_eq!(response.topics[0].error_code, 0);
     }
 
@@ -97,7 +115,10 @@ pub(crate) fn frame<Q: Request>(request: &Q, version: i16, id: i32) -> Bytes {
         .with_request_api_version(version)
         .with_correlation_id(id)
         .with_client_id(Some(StrBytes::from_static_str("raw")))
-        .encode(&mut body, ApiKey::try_from(Q::KEY).unwrap().request_header_version(version))
+        .encode(
+            &mut body,
+            ApiKey::try_from(Q::KEY).unwrap().request_header_version(version),
+        )
         .unwrap();
     request.encode(&mut body, version).unwrap();
     let mut out = BytesMut::new();
@@ -107,14 +128,25 @@ pub(crate) fn frame<Q: Request>(request: &Q, version: i16, id: i32) -> Bytes {
 }
 
 pub(crate) fn produce(topic: &str, batch: Bytes, acks: i16) -> ProduceRequest {
-    let partition = PartitionProduceData::default().with_index(0).with_records(Some(batch));
-    let topic = TopicProduceData::default().with_name(name(topic)).with_partition_data(vec![partition]);
-    ProduceRequest::default().with_acks(acks).with_timeout_ms(1_000).with_topic_data(vec![topic])
+    let partition = PartitionProduceData::default()
+        .with_index(0)
+        .with_records(Some(batch));
+    let topic = TopicProduceData::default()
+        .with_name(name(topic))
+        .with_partition_data(vec![partition]);
+    ProduceRequest::default()
+        .with_acks(acks)
+        .with_timeout_ms(1_000)
+        .with_topic_data(vec![topic])
 }
 
 pub(crate) fn fetch(topic: &str, offset: i64, max_wait_ms: i32) -> FetchRequest {
-    let partition = FetchPartition::default().with_fetch_offset(offset).with_partition_max_bytes(1 << 20);
-    let topic = FetchTopic::default().with_topic(name(topic)).with_partitions(vec![partition]);
+    let partition = FetchPartition::default()
+        .with_fetch_offset(offset)
+        .with_partition_max_bytes(1 << 20);
+    let topic = FetchTopic::default()
+        .with_topic(name(topic))
+        .with_partitions(vec![partition]);
     FetchRequest::default()
         .with_max_wait_ms(max_wait_ms)
         .with_min_bytes(1)
@@ -140,7 +172,10 @@ pub(crate) fn batch(value: &'static str) -> Bytes {
         headers: Default::default(),
     };
     let mut out = BytesMut::new();
-    let options = RecordEncodeOptions { version: 2, compression: Compression::None };
+    let options = RecordEncodeOptions {
+        version: 2,
+        compression: Compression::None,
+    };
     RecordBatchEncoder::encode(&mut out, [&record], &options).unwrap();
     out.freeze()
 }

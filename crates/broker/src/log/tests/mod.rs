@@ -14,20 +14,38 @@ use super::{Appended, Handles, Isolation, Log, Marker, Place, Settings, batch, r
 const NOW: i64 = 1_700_000_000_000;
 
 fn open(dir: &Path) -> Log {
-    Log::open(Place { dir: Some(dir.to_owned()), handles: Handles::new(8) }).unwrap()
+    Log::open(Place {
+        dir: Some(dir.to_owned()),
+        handles: Handles::new(8),
+    })
+    .unwrap()
 }
 
 fn memory() -> Log {
-    Log::open(Place { dir: None, handles: Handles::new(8) }).unwrap()
+    Log::open(Place {
+        dir: None,
+        handles: Handles::new(8),
+    })
+    .unwrap()
 }
 
 fn append(log: &mut Log, draft: testing::Draft, settings: &Settings) -> Appended {
     let bytes = draft.build();
-    log.append(batch::check_produced(&bytes).unwrap(), &bytes, settings, NOW).unwrap()
+    log.append(batch::check_produced(&bytes).unwrap(), &bytes, settings, NOW)
+        .unwrap()
 }
 
 fn mark(log: &mut Log, producer_id: i64, commit: bool) -> i64 {
-    log.append_marker(Marker { producer_id, epoch: 0, commit }, &Settings::default(), NOW).unwrap()
+    log.append_marker(
+        Marker {
+            producer_id,
+            epoch: 0,
+            commit,
+        },
+        &Settings::default(),
+        NOW,
+    )
+    .unwrap()
 }
 
 /// A record as a reader gets it: offset, key, whether it has a value.
@@ -41,7 +59,10 @@ fn read_all(log: &Log, from: i64, isolation: Isolation) -> Vec<Seen> {
         let Some(slice) = window.slice else { return seen };
         let bytes: Bytes = slice.read().unwrap();
         let header = batch::check(&bytes).unwrap();
-        let is_aborted = window.aborted.iter().any(|a| a.producer_id == header.producer_id && a.first_offset <= header.base_offset);
+        let is_aborted = window
+            .aborted
+            .iter()
+            .any(|a| a.producer_id == header.producer_id && a.first_offset <= header.base_offset);
         if !header.is_control() && !is_aborted {
             let plain = records::payload(&header, &bytes).unwrap();
             for record in records::iterate(&plain) {

@@ -9,28 +9,49 @@ use super::super::AppendError;
 use super::*;
 
 fn small_segments() -> Settings {
-    Settings { segment_bytes: 300, ..Settings::default() }
+    Settings {
+        segment_bytes: 300,
+        ..Settings::default()
+    }
 }
 
 #[test]
 fn a_log_comes_back_with_its_offsets_and_goes_on_after_them() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    (0..20).for_each(|_| drop(append(&mut log, testing::batch(2), &small_segments())));
+    for _ in 0..20 {
+        append(&mut log, testing::batch(2), &small_segments());
+    }
     drop(log);
     let mut log = open(dir.path());
-    assert_eq!(offsets(&read_all(&log, 0, Isolation::Uncommitted)), (0..40).collect::<Vec<_>>());
-    assert_eq!(append(&mut log, testing::batch(1), &small_segments()).base_offset, 40);
+    assert_eq!(
+        offsets(&read_all(&log, 0, Isolation::Uncommitted)),
+        (0..40).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        append(&mut log, testing::batch(1), &small_segments()).base_offset,
+        40
+    );
 }
 
 #[test]
 fn a_closed_log_needs_no_walk_and_is_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    (0..5).for_each(|i| drop(append(&mut log, testing::batch(2).sequence(9, 0, i * 2), &Settings::default())));
+    for i in 0..5 {
+        append(
+            &mut log,
+            testing::batch(2).sequence(9, 0, i * 2),
+            &Settings::default(),
+        );
+    }
     log.close().unwrap();
     let mut log = open(dir.path());
-    let repeated = append(&mut log, testing::batch(2).sequence(9, 0, 8), &Settings::default());
+    let repeated = append(
+        &mut log,
+        testing::batch(2).sequence(9, 0, 8),
+        &Settings::default(),
+    );
     assert_eq!(repeated.base_offset, 8, "the producer is remembered");
     assert_eq!(log.next_offset(), 10);
 }
@@ -39,23 +60,43 @@ fn a_closed_log_needs_no_walk_and_is_the_same() {
 fn a_repeated_batch_is_known_after_a_crash_and_a_gap_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    (0..8).for_each(|i| drop(append(&mut log, testing::batch(2).sequence(9, 0, i * 2), &small_segments())));
+    for i in 0..8 {
+        append(
+            &mut log,
+            testing::batch(2).sequence(9, 0, i * 2),
+            &small_segments(),
+        );
+    }
     drop(log);
     let mut log = open(dir.path());
-    assert_eq!(append(&mut log, testing::batch(2).sequence(9, 0, 14), &small_segments()).base_offset, 14);
+    assert_eq!(
+        append(&mut log, testing::batch(2).sequence(9, 0, 14), &small_segments()).base_offset,
+        14
+    );
     let bytes = testing::batch(2).sequence(9, 0, 20).build();
     let refused = log.append(batch::check(&bytes).unwrap(), &bytes, &small_segments(), NOW);
-    assert!(matches!(refused, Err(AppendError::Refused(ResponseError::OutOfOrderSequenceNumber))));
+    assert!(matches!(
+        refused,
+        Err(AppendError::Refused(ResponseError::OutOfOrderSequenceNumber))
+    ));
 }
 
 #[test]
 fn open_and_aborted_transactions_are_known_after_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    append(&mut log, testing::batch(1).sequence(1, 0, 0).transactional(), &small_segments());
+    append(
+        &mut log,
+        testing::batch(1).sequence(1, 0, 0).transactional(),
+        &small_segments(),
+    );
     mark(&mut log, 1, false);
     append(&mut log, testing::batch(1), &small_segments());
-    append(&mut log, testing::batch(1).sequence(2, 0, 0).transactional(), &small_segments());
+    append(
+        &mut log,
+        testing::batch(1).sequence(2, 0, 0).transactional(),
+        &small_segments(),
+    );
     append(&mut log, testing::batch(1), &small_segments());
     drop(log);
     let log = open(dir.path());
@@ -68,7 +109,9 @@ fn open_and_aborted_transactions_are_known_after_a_crash() {
 fn deleted_records_stay_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    (0..20).for_each(|_| drop(append(&mut log, testing::batch(2), &small_segments())));
+    for _ in 0..20 {
+        append(&mut log, testing::batch(2), &small_segments());
+    }
     assert_eq!(log.delete_before(33).unwrap(), Some(33));
     assert_eq!(log.delete_before(99).unwrap(), None, "beyond the end");
     drop(log);
