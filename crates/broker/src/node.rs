@@ -61,6 +61,7 @@ impl Node {
         let delay = i32::try_from(config.group_initial_rebalance_delay.as_millis()).unwrap_or(i32::MAX);
         let rules = GroupsConfig {
             initial_rebalance_delay_ms: delay,
+            restore_members: config.restore_group_members,
             ..GroupsConfig::default()
         };
         let groups = Groups::open(dir.as_deref(), rules).map_err(failed)?;

@@ -14,9 +14,8 @@ async fn the_second_produce_fails_as_ordered_and_writes_nothing() {
     broker
         .faults()
         .order(Fault::next(ApiKey::Produce, Effect::Fail(ResponseError::NotLeaderOrFollower)).nth(2));
-    let codes = [(); 3].map(|()| ());
     let mut got = Vec::new();
-    for () in codes {
+    for _ in 0..3 {
         let response = client.produce("t", batch("x")).await;
         got.push(response.responses[0].partition_responses[0].error_code);
     }
