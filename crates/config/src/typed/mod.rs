@@ -1,6 +1,6 @@
 //! The file as typed: every value read that can be read, and a problem for every one that cannot.
 //!
-//! Each table is described once, by [`table!`]; reading it, its JSON schema and its page of the
+//! Each table is described once, by the macro `table!`; reading it, its JSON schema and its page of the
 //! reference all come from that description.
 
 #[macro_use]
