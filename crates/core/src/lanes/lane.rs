@@ -1,6 +1,6 @@
 //! One lane: its records in the order of their offsets, each somewhere on its way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Followers, Step};
 
@@ -20,17 +20,17 @@ enum Place {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lane {
     records: BTreeMap<i64, Place>,
-    /// The letter that closed the lane: what comes after it is held or buried.
-    closed: Option<i64>,
+    /// The letters that close the lane: what comes after one of them is held or buried.
+    letters: BTreeSet<i64>,
 }
 
 impl Lane {
     pub(super) fn arrive(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
-        if self.closed == Some(offset) || self.records.contains_key(&offset) {
+        if self.letters.contains(&offset) || self.records.contains_key(&offset) {
             steps.push(Step::Known(offset));
             return;
         }
-        if let Some(leader) = self.closed.filter(|leader| *leader < offset) {
+        if let Some(leader) = self.letters.range(..offset).next_back().copied() {
             match followers {
                 // A lane that an earlier configuration closed is still closed: nothing passes unasked.
                 Followers::Hold | Followers::Pass => self.follow(offset, leader, steps),
@@ -48,7 +48,7 @@ impl Lane {
     }
 
     pub(super) fn restore(&mut self, offset: i64) {
-        self.records.insert(offset, Place::Waiting);
+        self.records.entry(offset).or_insert(Place::Waiting);
     }
 
     pub(super) fn remove(&mut self, offset: i64) {
@@ -56,7 +56,8 @@ impl Lane {
     }
 
     pub(super) fn shelve(&mut self, offset: i64, steps: &mut Vec<Step>) {
-        self.records.insert(offset, Place::Waiting);
+        let Some(place @ Place::Running) = self.records.get_mut(&offset) else { return };
+        *place = Place::Waiting;
         self.set_queued_aside(offset, steps);
     }
 
@@ -82,30 +83,31 @@ impl Lane {
         }
     }
 
-    pub(super) fn close(&mut self, leader: i64) {
-        self.closed = Some(self.closed.map_or(leader, |closed| closed.min(leader)));
+    pub(super) fn close(&mut self, letter: i64) {
+        self.letters.insert(letter);
     }
 
-    pub(super) fn open(&mut self) {
-        self.closed = None;
+    /// One letter was dealt with; the lane stays closed behind the others.
+    pub(super) fn open(&mut self, letter: i64) {
+        self.letters.remove(&letter);
     }
 
-    pub(super) fn closed(&self) -> Option<i64> {
-        self.closed
+    pub(super) fn letters(&self) -> impl Iterator<Item = i64> {
+        self.letters.iter().copied()
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.records.is_empty() && self.closed.is_none()
+        self.records.is_empty() && self.letters.is_empty()
     }
 
-    /// Starts the head if it may run: it is first, due, before the closing letter, and no earlier
+    /// Starts the head if it may run: it is first, due, before every closing letter, and no earlier
     /// record can still arrive.
     pub(super) fn next(&mut self, position: i64) -> Option<i64> {
-        let closed = self.closed;
+        let first_letter = self.letters.first().copied();
         let mut head = self.records.first_entry()?;
         let offset = *head.key();
         let ready = matches!(head.get(), Place::Queued | Place::Due);
-        let held = closed.is_some_and(|leader| leader < offset);
+        let held = first_letter.is_some_and(|letter| letter < offset);
         if !ready || held || offset >= position {
             return None;
         }

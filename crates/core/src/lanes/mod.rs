@@ -115,12 +115,13 @@ impl Lanes {
         self.change(key, |lane, followers, steps| lane.bury(offset, followers, steps))
     }
 
-    /// The letter that closed the lane was dealt with: the lane is open again.
-    pub fn resolve(&mut self, key: &Bytes) -> Vec<Step> {
-        self.change(Some(key), |lane, _, _| lane.open())
+    /// A letter that closed the lane was dealt with: the lane is open again unless another closes it.
+    pub fn resolve(&mut self, key: &Bytes, letter: i64) -> Vec<Step> {
+        self.change(Some(key), |lane, _, _| lane.open(letter))
     }
 
-    /// A record that waits already, as found when taking over.
+    /// A record that waits already, as found when taking over. One without a key has no lane: that it
+    /// waits, and need not be handled when it is read again, is for the caller to know.
     pub fn restore(&mut self, key: Option<&Bytes>, offset: i64) {
         let Some(key) = key else { return };
         self.lanes.entry(key.clone()).or_default().restore(offset);
@@ -129,9 +130,9 @@ impl Lanes {
         }
     }
 
-    /// A lane that is closed already, as found when taking over.
-    pub fn restore_closed(&mut self, key: &Bytes, leader: i64) {
-        self.lanes.entry(key.clone()).or_default().close(leader);
+    /// A lane that this letter closes already, as found when taking over.
+    pub fn restore_closed(&mut self, key: &Bytes, letter: i64) {
+        self.lanes.entry(key.clone()).or_default().close(letter);
     }
 
     /// How many lanes there are: with a record in them, or closed.
@@ -146,10 +147,10 @@ impl Lanes {
         self.lanes.is_empty()
     }
 
-    /// The letter that closed this lane, if it is closed.
+    /// The letters that close this lane, the first first; none if it is open.
     #[must_use]
-    pub fn closed(&self, key: &Bytes) -> Option<i64> {
-        self.lanes.get(key)?.closed()
+    pub fn letters(&self, key: &Bytes) -> Vec<i64> {
+        self.lanes.get(key).map(|lane| lane.letters().collect()).unwrap_or_default()
     }
 
     fn change(

@@ -55,7 +55,8 @@ fn followers_of_a_letter_pass_or_are_held_or_buried() {
     assert_eq!(steps, [follow(1, 0), follow(2, 0)]);
     assert_eq!(lanes.arrive(Some(&a), 3), [follow(3, 0)]);
     assert_eq!(lanes.release(Some(&a), 1), []);
-    assert_eq!(lanes.resolve(&a), [Step::Run(1)]);
+    assert_eq!(lanes.resolve(&a, 7), [], "another letter");
+    assert_eq!(lanes.resolve(&a, 0), [Step::Run(1)]);
     assert_eq!(lanes.done(Some(&a), 1), [Step::Run(2)]);
 
     let (mut lanes, steps) = buried(Followers::Bury);
@@ -63,7 +64,7 @@ fn followers_of_a_letter_pass_or_are_held_or_buried() {
     assert_eq!(steps, [follower(1), follower(2)]);
     assert_eq!(lanes.arrive(Some(&a), 3), [follower(3)]);
     assert_eq!(lanes.arrive(Some(&a), 0), [Step::Known(0)]);
-    assert_eq!(lanes.resolve(&a), []);
+    assert_eq!(lanes.resolve(&a, 0), []);
     assert_eq!(lanes.arrive(Some(&a), 4), [Step::Run(4)]);
 }
 
@@ -98,7 +99,7 @@ fn a_cancelled_follower_holds_what_is_behind_it_and_not_what_is_before() {
     assert_eq!(lanes.release(Some(&a), 0), [Step::Run(0)]);
     assert_eq!(lanes.done(Some(&a), 0), [Step::Run(1)]);
     assert_eq!(lanes.done(Some(&a), 1), []);
-    assert_eq!(lanes.resolve(&a), [Step::Run(3)]);
+    assert_eq!(lanes.resolve(&a, 2), [Step::Run(3)]);
 }
 
 #[test]
@@ -106,15 +107,64 @@ fn a_closed_lane_stays_closed_over_a_take_over() {
     let a = key("a");
     let mut lanes = Lanes::new(Followers::Bury, 5);
     lanes.restore_closed(&a, 3);
-    assert_eq!(lanes.closed(&a), Some(3));
+    assert_eq!(lanes.letters(&a), [3]);
     assert_eq!(lanes.arrive(Some(&a), 5), [Step::BuryFollower { offset: 5, leader: 3 }]);
+}
+
+#[test]
+fn each_letter_closes_the_lane_for_itself() {
+    let a = key("a");
+    let mut lanes = Lanes::new(Followers::Hold, 0);
+    (0..4).for_each(|offset| drop(lanes.arrive(Some(&a), offset)));
+    lanes.shelve(Some(&a), 0);
+    lanes.bury(Some(&a), 2);
+    lanes.release(Some(&a), 0);
+    lanes.bury(Some(&a), 0);
+    assert_eq!(lanes.letters(&a), [0, 2]);
+    assert_eq!(lanes.arrive(Some(&a), 2), [Step::Known(2)]);
+    assert_eq!(lanes.resolve(&a, 2), [], "the first letter still holds 1");
+    assert_eq!(lanes.resolve(&a, 0), [Step::Run(1)]);
+}
+
+#[test]
+fn a_restored_record_waits_for_its_release() {
+    let a = key("a");
+    let mut lanes = Lanes::new(Followers::Pass, 10);
+    lanes.restore(Some(&a), 4);
+    lanes.restore(Some(&a), 10);
+    assert_eq!(lanes.pass(11), [], "neither is due");
+    assert_eq!(lanes.release(Some(&a), 4), [Step::Run(4)]);
+    assert_eq!(lanes.release(Some(&a), 4), [], "it runs already");
+    lanes.restore(Some(&a), 4);
+    assert_eq!(lanes.release(Some(&a), 4), [], "and restoring it changes nothing");
+    assert_eq!(lanes.release(Some(&a), 10), []);
+    assert_eq!(lanes.done(Some(&a), 4), [Step::Run(10)]);
+}
+
+#[test]
+fn a_restored_record_right_at_the_position_waits_until_the_reader_has_passed_it() {
+    let a = key("a");
+    let mut lanes = Lanes::new(Followers::Pass, 10);
+    lanes.restore(Some(&a), 10);
+    assert_eq!(lanes.release(Some(&a), 10), []);
+    assert_eq!(lanes.pass(10), []);
+    assert_eq!(lanes.pass(3), [], "a reader never goes back");
+    assert_eq!(lanes.pass(11), [Step::Run(10)]);
+}
+
+#[test]
+fn a_lane_that_an_earlier_configuration_closed_stays_closed_under_pass() {
+    let a = key("a");
+    let mut lanes = Lanes::new(Followers::Pass, 5);
+    lanes.restore_closed(&a, 3);
+    assert_eq!(lanes.arrive(Some(&a), 5), [follow(5, 3)]);
 }
 
 /// The same rules without lanes: one flat list of records, searched from the start each time.
 struct Naive {
     followers: Followers,
     records: BTreeMap<i64, (usize, At)>,
-    closed: BTreeMap<usize, i64>,
+    letters: BTreeSet<(usize, i64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -131,8 +181,12 @@ impl Naive {
         wanted.map(|(other, _)| *other).max()
     }
 
+    fn letter_before(&self, key: usize, offset: i64) -> Option<i64> {
+        self.letters.iter().filter(|(k, letter)| *k == key && *letter < offset).map(|(_, letter)| *letter).max()
+    }
+
     fn arrive(&mut self, key: usize, offset: i64) -> Vec<Step> {
-        if let Some(leader) = self.closed.get(&key).copied() {
+        if let Some(leader) = self.letter_before(key, offset) {
             if self.followers == Followers::Bury {
                 return vec![Step::BuryFollower { offset, leader }];
             }
@@ -161,8 +215,7 @@ impl Naive {
         if self.followers == Followers::Pass {
             return vec![];
         }
-        let closed = self.closed.entry(key).or_insert(offset);
-        *closed = offset.min(*closed);
+        self.letters.insert((key, offset));
         if self.followers == Followers::Hold {
             return self.aside(key, offset);
         }
@@ -179,7 +232,7 @@ impl Naive {
         for offset in offsets {
             let (key, at) = self.records[&offset];
             let first = self.before(key, offset, false).is_none();
-            let held = self.closed.get(&key).is_some_and(|leader| *leader < offset);
+            let held = self.letter_before(key, offset).is_some();
             if first && !held && matches!(at, At::Memory | At::Shelf { due: true }) {
                 self.records.insert(offset, (key, At::Handler));
                 steps.push(Step::Run(offset));
@@ -198,6 +251,7 @@ enum Event {
     Cancel(usize),
     Release(usize),
     Resolve(usize),
+    Reread(usize),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -209,7 +263,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => which().prop_map(Event::Bury),
         1 => which().prop_map(Event::Cancel),
         4 => which().prop_map(Event::Release),
-        1 => (0..4_usize).prop_map(Event::Resolve),
+        1 => which().prop_map(Event::Resolve),
+        1 => which().prop_map(Event::Reread),
     ];
     proptest::collection::vec(event, 0..150)
 }
@@ -225,7 +280,7 @@ proptest! {
         followers in proptest::sample::select(vec![Followers::Pass, Followers::Hold, Followers::Bury]),
     ) {
         let mut lanes = Lanes::new(followers, 0);
-        let mut naive = Naive { followers, records: BTreeMap::new(), closed: BTreeMap::new() };
+        let mut naive = Naive { followers, records: BTreeMap::new(), letters: BTreeSet::new() };
         let mut next = 0;
         let mut ran: [Vec<i64>; 4] = Default::default();
         for event in events {
@@ -263,9 +318,20 @@ proptest! {
                     naive.records.insert(offset, (k, At::Shelf { due: true }));
                     (lanes.release(Some(&key(KEYS[k])), offset), vec![])
                 }
-                Event::Resolve(k) => {
-                    naive.closed.remove(&k);
-                    (lanes.resolve(&key(KEYS[k])), vec![])
+                Event::Resolve(which) => {
+                    let letters: Vec<_> = naive.letters.iter().copied().collect();
+                    if letters.is_empty() { continue }
+                    let (k, letter) = letters[which % letters.len()];
+                    naive.letters.remove(&(k, letter));
+                    (lanes.resolve(&key(KEYS[k]), letter), vec![])
+                }
+                // What waits, runs or closes a lane may be read again after a move, and means nothing new.
+                Event::Reread(which) => {
+                    let known = naive.records.iter().map(|(offset, (k, _))| (*k, *offset));
+                    let known: Vec<_> = known.chain(naive.letters.iter().copied()).collect();
+                    if known.is_empty() { continue }
+                    let (k, offset) = known[which % known.len()];
+                    (lanes.arrive(Some(&key(KEYS[k])), offset), vec![Step::Known(offset)])
                 }
             };
             expected.extend(naive.run());
@@ -277,7 +343,7 @@ proptest! {
                     lane.push(offset);
                 }
             }
-            let busy: BTreeSet<usize> = naive.records.values().map(|(k, _)| *k).chain(naive.closed.keys().copied()).collect();
+            let busy: BTreeSet<usize> = naive.records.values().map(|(k, _)| *k).chain(naive.letters.iter().map(|(k, _)| *k)).collect();
             prop_assert_eq!(lanes.len(), busy.len(), "an idle lane is forgotten");
         }
     }
@@ -310,7 +376,7 @@ proptest! {
                 _ => {
                     work.extend(lanes.bury(Some(&k), offset));
                     handled[lane_of(offset)].push(offset);
-                    work.extend(lanes.resolve(&k));
+                    work.extend(lanes.resolve(&k, offset));
                 }
             }
         }

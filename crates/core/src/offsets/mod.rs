@@ -39,7 +39,7 @@ impl Offsets {
     /// A partition that is read from `mark` on, where only this was finished ahead of it.
     #[must_use]
     pub fn resume(progress: Progress) -> Self {
-        let Progress { mark, ahead } = progress;
+        let (mark, ahead) = progress.into_parts();
         Self { position: mark, in_flight: BTreeSet::new(), known: ahead }
     }
 
@@ -103,6 +103,6 @@ impl Offsets {
         for range in self.known.iter() {
             ahead.insert(range.start.max(mark)..range.end);
         }
-        Progress { mark, ahead }
+        Progress::new(mark, ahead)
     }
 }

@@ -9,10 +9,10 @@ const VERSION: u8 = 1;
 /// The low-water mark and what is complete ahead of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Everything below is complete.
-    pub mark: i64,
-    /// Complete although something below is not.
-    pub ahead: Ranges,
+    /// Never negative.
+    mark: i64,
+    /// All above the mark, and not right at it.
+    ahead: Ranges,
 }
 
 /// Bytes that are no progress.
@@ -33,7 +33,31 @@ impl Progress {
     /// Nothing is known but where to read from.
     #[must_use]
     pub fn at(mark: i64) -> Self {
-        Self { mark, ahead: Ranges::default() }
+        Self::new(mark, Ranges::default())
+    }
+
+    /// The mark, moved over what is complete right at it, and what is complete ahead of that.
+    #[must_use]
+    pub fn new(mark: i64, mut ahead: Ranges) -> Self {
+        let mark = ahead.end_of_run_at(mark.max(0));
+        ahead.drop_below(mark);
+        Self { mark, ahead }
+    }
+
+    /// Everything below is complete.
+    #[must_use]
+    pub fn mark(&self) -> i64 {
+        self.mark
+    }
+
+    /// Complete although something below is not.
+    #[must_use]
+    pub fn ahead(&self) -> &Ranges {
+        &self.ahead
+    }
+
+    pub(super) fn into_parts(self) -> (i64, Ranges) {
+        (self.mark, self.ahead)
     }
 
     /// The compact form.

@@ -12,7 +12,7 @@ fn the_mark_waits_for_the_lowest_record_in_flight() {
     offsets.finish(12);
     offsets.finish(14);
     assert_eq!(offsets.mark(), 10);
-    assert_eq!(offsets.progress().ahead, [11..13, 14..15].into_iter().collect());
+    assert_eq!(*offsets.progress().ahead(), [11..13, 14..15].into_iter().collect());
     offsets.finish(10);
     assert_eq!(offsets.mark(), 13);
     offsets.finish(13);
@@ -35,23 +35,43 @@ fn what_was_never_delivered_is_complete() {
 #[test]
 fn what_an_earlier_owner_finished_is_not_started_again() {
     let ahead = [12..14, 20..21].into_iter().collect();
-    let mut offsets = Offsets::resume(Progress { mark: 10, ahead });
+    let mut offsets = Offsets::resume(Progress::new(10, ahead));
     let started: Vec<_> = (10..15).map(|offset| offsets.start(offset)).collect();
     assert_eq!(started, [Started::New, Started::New, Started::Complete, Started::Complete, Started::New]);
     assert_eq!(offsets.start(13), Started::Again);
     assert_eq!([10, 11, 14].map(|offset| offsets.finish(offset)), [true; 3]);
-    assert_eq!(offsets.progress(), Progress { mark: 15, ahead: [20..21].into_iter().collect() });
+    assert_eq!(offsets.progress(), Progress::new(15, [20..21].into_iter().collect()));
 }
 
 #[test]
 fn a_known_run_right_at_the_position_moves_the_mark() {
-    let offsets = Offsets::resume(Progress { mark: 10, ahead: [10..15].into_iter().collect() });
+    let offsets = Offsets::resume(Progress::new(10, [10..15].into_iter().collect()));
     assert_eq!(offsets.progress(), Progress::at(15));
 }
 
 #[test]
+fn the_reader_never_goes_back() {
+    let mut offsets = Offsets::resume(Progress::at(10));
+    offsets.pass(5);
+    assert_eq!((offsets.position(), offsets.mark()), (10, 10));
+}
+
+#[test]
+fn progress_that_makes_no_sense_is_put_right() {
+    let progress = Progress::new(-5, [-9..-2, 0..3, 7..8].into_iter().collect());
+    assert_eq!((progress.mark(), progress.ahead()), (3, &[7..8].into_iter().collect()));
+    assert_eq!(Progress::decode(&progress.encode()), Ok(progress));
+}
+
+#[test]
+fn ranges_beyond_the_last_offset_are_refused() {
+    let most = Progress::at(i64::MAX).encode();
+    assert_eq!(Progress::decode(&[&most[..], &[1, 1]].concat()), Err(BadProgress::Malformed(most.len() + 1)));
+}
+
+#[test]
 fn a_run_of_a_million_takes_a_few_bytes() {
-    let progress = Progress { mark: 5_000_000, ahead: [5_000_001..6_000_001].into_iter().collect() };
+    let progress = Progress::new(5_000_000, [5_000_001..6_000_001].into_iter().collect());
     assert_eq!(progress.encode().len(), 9);
 }
 
@@ -143,15 +163,15 @@ proptest! {
                 }
                 Event::Move => {
                     let progress = Progress::decode(&offsets.progress().encode()).unwrap();
-                    naive.position = progress.mark;
+                    naive.position = progress.mark();
                     naive.in_flight.clear();
                     offsets = Offsets::resume(progress);
                 }
             }
             let progress = offsets.progress();
-            prop_assert_eq!(progress.mark, naive.mark());
-            prop_assert!(progress.ahead.iter().all(|range| range.start > progress.mark));
-            let ahead: BTreeSet<i64> = progress.ahead.iter().flat_map(Clone::clone).collect();
+            prop_assert_eq!(progress.mark(), naive.mark());
+            prop_assert!(progress.ahead().iter().all(|range| range.start > progress.mark()));
+            let ahead: BTreeSet<i64> = progress.ahead().iter().flat_map(Clone::clone).collect();
             let expected: BTreeSet<i64> = naive.complete.iter().copied().filter(|o| *o >= naive.mark()).collect();
             prop_assert_eq!(ahead, expected);
             prop_assert_eq!(offsets.in_flight(), naive.in_flight.len());
@@ -166,7 +186,7 @@ proptest! {
             end = start + length;
             start..end
         }).collect();
-        let progress = Progress { mark, ahead };
+        let progress = Progress::new(mark, ahead);
         let bytes = progress.encode();
         prop_assert_eq!(bytes.len(), progress.encoded_len());
         prop_assert_eq!(Progress::decode(&bytes), Ok(progress));
