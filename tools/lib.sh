@@ -117,7 +117,7 @@ common() { # the commands that both tools have
   case $1 in
     down | status) parse '--name --all' 0 "${@:2}" ;;
     env) parse --name 0 "${@:2}"; known; cat "$dir/env"; return ;;
-    logs) parse --name 1 "${@:2}"; known; cat "$(log_file "${args[@]}")"; return ;;
+    logs) parse --name 1 "${@:2}"; known; file=$(log_file "${args[@]}") || exit; cat "$file"; return ;;
     -h | --help | help) usage; return ;;
     *) usage >&2; exit 64 ;;
   esac

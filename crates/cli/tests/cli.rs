@@ -115,6 +115,26 @@ fn a_missing_file_is_named_with_the_remedy() {
 }
 
 #[test]
+fn the_file_is_named_by_the_variable_unless_that_is_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("redrive.toml"), "[kafka]\nbrokers = \"b\"\n").unwrap();
+    fs::write(folder.path().join("other.toml"), "[kafka]\n").unwrap();
+    let check = |variable: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
+        ran(&command
+            .arg("check")
+            .current_dir(folder.path())
+            .env("REDRIVE_CONFIG", variable)
+            .output()
+            .unwrap())
+    };
+    assert_eq!(check("").code, 0);
+    let other = check("other.toml");
+    assert_eq!(other.code, 78);
+    assert!(other.err.contains("other.toml:1:1"), "{}", other.err);
+}
+
+#[test]
 fn schema_completions_and_version_are_printed() {
     let schema = redrive(&["schema"]);
     let json: serde_json::Value = serde_json::from_str(&schema.out).unwrap();

@@ -58,6 +58,10 @@ fn value(inside: &str, variables: Variables<'_>) -> Result<(String, String), (St
             "write ${NAME} or ${NAME:-default}".to_owned(),
         ));
     }
+    if default.is_some_and(|default| default.contains("${")) {
+        let help = "write one variable, or the default itself".to_owned();
+        return Err(("a default cannot hold another variable".to_owned(), help));
+    }
     let value = variables(name).filter(|value| default.is_none() || !value.is_empty());
     match value.or_else(|| default.map(ToOwned::to_owned)) {
         Some(value) => Ok((name.to_owned(), value)),
@@ -100,6 +104,7 @@ mod tests {
         assert_eq!(filled("${ONE} and ${TWO}"), Err(vec![0..6, 11..17]));
         assert_eq!(filled("a ${USER"), Err(vec![2..8]));
         assert_eq!(filled("${}${a b}"), Err(vec![0..3, 3..9]));
+        assert_eq!(filled("${PW:-${USER}}"), Err(vec![0..13]));
     }
 
     proptest! {

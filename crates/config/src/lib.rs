@@ -28,10 +28,10 @@ pub struct Surroundings<'a> {
 
 /// Reads a configuration. `file` is the name shown in messages.
 pub fn read(file: &str, text: &str, surroundings: Surroundings<'_>) -> Result<Config, Report> {
-    let (typed, mut problems) = typed::read(text, surroundings);
+    let (typed, values, mut problems) = typed::read(text, surroundings);
     let (config, more) = meant::check(&typed);
     problems.extend(more);
-    let report = Report::new(file, text, problems);
+    let report = Report::new(file, text, values.as_deref(), problems);
     if report.is_fatal() {
         return Err(report);
     }

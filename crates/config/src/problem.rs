@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level as Severity, Renderer, Snippet};
 
-use crate::secrets;
+use crate::secrets::{self, Excerpt, Value};
 
 /// Whether a problem makes the configuration unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,9 +33,9 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     file: String,
-    /// The text with secrets blanked out, as long as the original.
-    text: String,
     problems: Vec<Problem>,
+    /// What may be shown of the file beside each problem.
+    excerpts: Vec<Excerpt>,
 }
 
 impl Problem {
@@ -54,9 +54,11 @@ impl Problem {
 }
 
 impl Report {
-    pub(crate) fn new(file: &str, text: &str, mut problems: Vec<Problem>) -> Self {
+    /// `values` are those of the file, if it is TOML at all.
+    pub(crate) fn new(file: &str, text: &str, values: Option<&[Value]>, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| (problem.span.start, problem.level));
-        Self { file: file.to_owned(), text: secrets::blank(text), problems }
+        let excerpts = problems.iter().map(|p| secrets::excerpt(text, values, p.span.clone())).collect();
+        Self { file: file.to_owned(), problems, excerpts }
     }
 
     /// The problems in the order of their places.
@@ -84,23 +86,29 @@ impl Report {
     }
 
     fn render(&self, renderer: &Renderer) -> String {
-        let shown: Vec<_> = self.problems.iter().map(|problem| self.render_one(problem, renderer)).collect();
+        let shown: Vec<_> = self
+            .problems
+            .iter()
+            .zip(&self.excerpts)
+            .map(|(problem, excerpt)| self.render_one(problem, excerpt, renderer))
+            .collect();
         shown.join("\n\n")
     }
 
-    fn render_one(&self, problem: &Problem, renderer: &Renderer) -> String {
+    fn render_one(&self, problem: &Problem, excerpt: &Excerpt, renderer: &Renderer) -> String {
         let severity = match problem.level {
             Level::Error => Severity::ERROR,
             Level::Warning => Severity::WARNING,
         };
-        let mark = AnnotationKind::Primary.span(problem.span.clone());
-        let snippet = Snippet::source(&self.text).path(&self.file).annotation(mark);
+        let mark = AnnotationKind::Primary.span(excerpt.span.clone());
+        let snippet =
+            Snippet::source(&excerpt.text).line_start(excerpt.line).path(&self.file).annotation(mark);
         let title = severity.primary_title(&problem.message).element(snippet);
         let group = match &problem.help {
             Some(help) => title.element(Severity::HELP.message(help)),
             None => title,
         };
-        renderer.render(&[group]).clone()
+        renderer.render(&[group])
     }
 }
 

@@ -90,7 +90,9 @@ fn each_mistake_is_told_once_and_pointed_at() {
         ("retry.SLE = \"never\"\nretry.transient = \"never\"", "transient", "given twice"),
         ("retry.transient = \"list(5s x)\"", ")", "expected a count"),
         ("exhausted.transient = \"burry\"", "burry", "not a choice"),
-        ("exhausted.not-ready = \"shelve\"", "exhausted", "lead back"),
+        ("exhausted.not-ready = \"shelve\"", "not-ready", "lead back"),
+        ("exhausted.outage = \"block\"\nretry.outage = \"list(1s)\"", "outage", "lead back"),
+        ("[defaults]\nexhausted.SNBE = \"shelve\"", "SNBE", "lead back"),
         ("order-by = \"keys\"", "keys", "not something to order by"),
         ("followers = \"hold\"\norder-by = \"none\"", "\"hold\"", "needs an order"),
         ("delay = \"ladder\"", "\"ladder\"", "cannot keep the order"),
@@ -108,10 +110,20 @@ fn each_mistake_is_told_once_and_pointed_at() {
         ("[[subscription.classify]]\nstatus = \"900\"\nclass = \"outage\"", "900", "not a status"),
         ("[[subscription.classify]]\nclass = \"outage\"", "\"outage\"", "needs a condition"),
         ("[[subscription.classify]]\npattern = \"(\"\nclass = \"outage\"", "(", "not a regular expression"),
+        ("[[subscription.classify]]\ntype = \"*\"\nclass = \"outage\"", "\"*\"", "every type"),
+        ("[[subscription.classify]]\nheader = \"=x\"\nclass = \"outage\"", "\"=x\"", "needs a name"),
+        ("[[subscription.classify]]\ntype = \"A\"\nclas = \"outage\"", "clas", "unknown key"),
+        ("class = \"transent\"", "transent", "not a class"),
+        ("topics.letters = \"orders\"", "\"orders\"", "round and round"),
+        ("topics.shelf = \"redrive.state\"", "\"redrive.state\"", "belongs to"),
+        ("topics.shelf = \"__consumer_offsets\"", "\"__consumer_offsets\"", "belongs to"),
+        ("timeout = \"${NOPE:-${ALSO}}\"", "${NOPE:-${ALSO}", "another variable"),
         ("[[subscription.classify]]\ntype = \"A\"", "[[subscription.classify]]", "`class` is missing"),
         ("[[subscription]]\ntopic = \"orders\"\ngroup = \"pay\"", "\"pay\"", "same topic and group"),
-        ("[kafka.properties]\n\"no.such\" = 1", "1", "no such property"),
-        ("[kafka.properties]\ngroup.id = \"g\"", "\"g\"", "group.id"),
+        ("[kafka.properties]\n\"no.such\" = 1", "\"no.such\"", "no such property"),
+        ("[kafka.properties]\ngroup.id = \"g\"", "id", "group.id"),
+        ("[kafka.properties]\na.b = 1\n\"a.b\" = 2", "\"a.b\"", "twice"),
+        ("[kafka.properties]\na = []", "a", "must be a text"),
         ("timeout = \"${NOPE}\"", "${NOPE}", "not set"),
         ("timeout = \"${NOPE\"", "${NOPE", "not closed"),
     ];
@@ -130,6 +142,35 @@ fn two_subscriptions_whose_topics_collide_are_refused() {
     let text = "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"a.b\"\ngroup = \"c\"\n[[subscription]]\ntopic = \"a\"\ngroup = \"b.c\"\n";
     let report = refused(text);
     assert!(report.to_string().contains("the topic a.b.c.shelf would be shared"), "{report}");
+}
+
+#[test]
+fn two_subscriptions_whose_retry_topics_collide_are_refused() {
+    let one = |topic: &str, group: &str, own: &str| {
+        format!(
+            "[[subscription]]\ntopic = \"{topic}\"\ngroup = \"{group}\"\ndelay = \"return\"\norder-by = \"none\"\n\
+             topics.letters = \"{own}\"\n"
+        )
+    };
+    let text = format!("[kafka]\nbrokers = \"b\"\n{}{}", one("a.b", "c", "x"), one("a", "b.c", "y"));
+    assert!(refused(&text).to_string().contains("the topic a.b.c.retry would be shared"));
+}
+
+#[test]
+fn endless_tries_need_no_end_to_follow_them() {
+    read("redrive.toml", &subscription("exhausted.outage = \"block\""), HERE).unwrap();
+}
+
+#[test]
+fn a_near_name_is_offered() {
+    for (keys, near) in [
+        ("class = \"transent\"", "`transient`"),
+        ("class = \"not_ready\"", "`not-ready`"),
+        ("grup = 1", "`group`"),
+    ] {
+        let report = refused(&subscription(keys)).to_string();
+        assert!(report.contains(&format!("did you mean {near}?")), "{report}");
+    }
 }
 
 #[test]
@@ -160,6 +201,22 @@ class = "permanent"
 }
 
 #[test]
+fn a_rule_is_not_blamed_for_a_subscription_that_could_not_be_read() {
+    let text = "[kafka]\nbrokers = \"b\"\n[[defaults.classify]]\ntopic = \"b\"\nclass = \"outage\"\n\
+                [[subscription]]\ntopic = \"a\"\ngroup = \"g\"\n[[subscription]]\ntopic = \"b\"\n";
+    let report = refused(text);
+    assert_eq!(report.problems().len(), 1, "{report}");
+}
+
+#[test]
+fn within_a_subscription_its_topic_goes_without_saying() {
+    let rules = "[[subscription.classify]]\ntopic = \"orders\"\nstatus = \"404\"\nclass = \"outage\"\n\
+                 [[subscription.classify]]\nstatus = \"404\"\nclass = \"transient\"\n";
+    let config = read("redrive.toml", &subscription(rules), HERE).unwrap();
+    assert_eq!(config.warnings.count(Level::Warning), 1, "{}", config.warnings);
+}
+
+#[test]
 fn a_broken_file_is_told_where_it_breaks() {
     for text in [
         "[kafka\nbrokers = 1",
@@ -180,21 +237,68 @@ fn a_broken_file_is_told_where_it_breaks() {
 
 #[test]
 fn no_secret_is_ever_shown() {
-    let files = [
+    // What stands under [kafka.properties]; each of them is a mistake.
+    let properties = [
+        r#""sasl.passwrod" = "hunter2"
+           "no.such" = 1"#,
+        r#""no.such" = "hunter2""#,
+        r#""sasl.password": "hunter2""#,
+        r#""sasl.password" "hunter2""#,
+        r#""sasl.password" = "x"hunter2""#,
+        r#""sasl.password" = ["a", "hunter2"]"#,
+        r#"sasl.password = hunt,hunter2"#,
+        r#"sasl.password = hunter2"#,
+        "\"sasl.password\" = \"\"\"hunter2",
+        "\"sasl.password\" = '''hunter2\nhunter2=\n",
+        "\"ssl.key.pem\" = \"-----BEGIN\nhunter2\nhunter2=\nhunter2 == x\n\"",
+        "ssl.key.pem = \"\"\"\nhunter2\n\"\"\"\n\"no.such\" = 1",
+        r#"x = { "sasl.username" = "hunter2", "no" = { such = 1 } }
+           "no.such" = 1 # hunter2"#,
+        r#""no.such" = 1 # hunter2"#,
+    ];
+    let properties = properties.map(|keys| format!("[kafka]\nbrokers = \"b\"\n[kafka.properties]\n{keys}\n"));
+    let elsewhere = [
         "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"hunter2\", x = [] }\n",
         "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"hunter2\" \n",
+        "[kafka]\nbrokers = \"b\"\npasword = \"hunter2\"\n",
+        "[kafka]\nbrokers = 5 # hunter2\n",
         "[kafka]\nbroker = \"b\"\nproperties = { sasl.password = \"hunter2\", \"ssl.key.password\" = 'hunter2', y = 1979-05-27 }\n",
-        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"${BAD_TOPIC}\"\ngroup = \"g\"\n",
-        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nclass = \"${BAD_TOPIC}\"\nretry.SBE = \"${BAD_TOPIC}\"\n",
-        "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http.url = \"ftp://user:hunter2@host/\"\n",
+        "[kafka]\nbrokers = \"b\"\n[kafka.properties.ssl.key]\npem = \"hunter2\"\nx = []",
+        "[kafka]\nbrokers = \"b\"\n[kafka.properties.sasl.password]\nvalue = [\"hunter2\"]",
     ];
+    let keys = [
+        "topics.shelf = \"${BAD_TOPIC}\"",
+        "class = \"${BAD_TOPIC}\"\nretry.SBE = \"${BAD_TOPIC}\"",
+        "handler.http.url = \"ftp://user:hunter2@host/\"",
+        "handler.http.url = \"ftp://user:p/hunter2@host/\"",
+        "handler.http.url = \"ftp://user:p@hunter2@host/\"",
+        "handler = { http = { url = \"http://u:hunter2@h/\", methd = 1 } }",
+        "timeout = { a = \"hunter2\" }",
+        "timeout = \"${NOPE:-hunter2}\"",
+        "order-by = \"header:${KAFKA_PASSWORD}\"\ndelay = \"ladder\"",
+        "[[subscription.classify]]\nmessage = \"${KAFKA_PASSWORD}\"\nclass = \"outage\"\n[[subscription.classify]]\nmessage = \"${KAFKA_PASSWORD}\"\nclass = \"outage\"\nx = 1",
+        "[[subscription]]\ntopic = \"t\"\ngroup = \"${BAD_TOPIC}\"",
+    ];
+    let files = properties.into_iter().chain(elsewhere.map(ToOwned::to_owned)).chain(keys.map(subscription));
     for text in files {
-        let report = refused(text);
+        let report = refused(&text);
         let shown = format!("{report}{}{report:?}", report.coloured());
-        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{text}\n---\n{report}");
     }
+    let warned = "[[subscription.classify]]\nmessage = \"${KAFKA_PASSWORD}\"\nclass = \"outage\"\n";
+    let config = read("redrive.toml", &subscription(&warned.repeat(2)), HERE).unwrap();
+    assert_eq!(config.warnings.count(Level::Warning), 1);
+    assert!(!config.warnings.to_string().contains("hunter2"), "{}", config.warnings);
     let text = "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"${KAFKA_PASSWORD}\", \"sasl.username\" = \"u\" }\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http.url = \"http://u:hunter2@h/\"";
     let config = read("redrive.toml", text, HERE).unwrap();
     assert_eq!(config.kafka.properties[0].value, "hunter2");
     assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn the_culprit_itself_and_the_keys_around_it_are_shown() {
+    let report = refused(&subscription("timeout = \"5 parsecs\" # why not")).to_string();
+    assert!(report.contains("6 | timeout = \"5 parsecs\" # *** ***"), "{report}");
+    let report = refused("[kafka]\nbrokers = \"b\"\nx = \n[nex").to_string();
+    assert!(report.contains("4 | [nex"), "{report}");
 }

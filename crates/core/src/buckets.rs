@@ -65,6 +65,22 @@ impl Buckets {
         &self.0
     }
 
+    /// Whether every delay up to this one can be walked, not only this one: a shorter delay may take more hops.
+    pub fn reach(&self, longest: Duration) -> Result<(), BadWalk> {
+        let mut left = longest.as_nanos();
+        let mut hops = 0;
+        for bucket in &self.0 {
+            let times = left / bucket.as_nanos();
+            hops += times;
+            // Below the longest delay every remainder may come, up to one short of this bucket.
+            left = if times > 0 { bucket.as_nanos() - 1 } else { left };
+        }
+        if hops > MOST_HOPS as u128 {
+            return Err(BadWalk::TooManyHops { delay: longest, longest: self.0[0] });
+        }
+        Ok(())
+    }
+
     /// Takes the longest bucket that fits, again and again.
     pub fn walk(&self, delay: Duration) -> Result<Walk, BadWalk> {
         let mut walk = Walk { hops: Vec::new(), remainder: delay };
@@ -123,7 +139,26 @@ mod tests {
         assert!(error.contains("400d") && error.contains("longer than 7d"), "{error}");
     }
 
+    #[test]
+    fn thirty_two_hops_are_a_walk_and_thirty_three_are_not() {
+        let buckets = Buckets::new([minutes(1)]).unwrap();
+        assert_eq!(buckets.walk(minutes(32)).unwrap().hops.len(), 32);
+        assert!(buckets.walk(minutes(33)).is_err());
+    }
+
     proptest! {
+        #[test]
+        fn what_is_within_reach_can_be_walked(
+            buckets in proptest::collection::vec(1_u64..1_000, 1..6),
+            longest in 0_u64..10_000,
+            share in 0_u64..=100,
+        ) {
+            let buckets = Buckets::new(buckets.into_iter().map(Duration::from_millis)).unwrap();
+            if buckets.reach(Duration::from_millis(longest)).is_ok() {
+                prop_assert!(buckets.walk(Duration::from_millis(longest * share / 100)).is_ok());
+            }
+        }
+
         #[test]
         fn a_walk_takes_exactly_the_delay(
             buckets in proptest::collection::vec(1_u64..1_000_000, 1..8),

@@ -38,6 +38,11 @@ pub(crate) fn scan(scanner: &mut Scanner<'_>) -> Result<Duration, Misspelt> {
             .help("write a duration such as 250ms, 5s, 2m, 1h or 3d"));
     }
     let unit_at = digits.end;
+    if scanner.rest().starts_with('.') && scanner.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        let message = "a duration is a whole number of its unit";
+        return Err(Misspelt::new(scanner.here(), message)
+            .help("take a smaller unit: 1500ms for one and a half seconds"));
+    }
     if scanner.rest().starts_with(|c: char| c.is_whitespace()) {
         return Err(no_unit(unit_at..unit_at, number));
     }

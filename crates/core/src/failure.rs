@@ -81,7 +81,10 @@ impl Failure {
             if let Some(wrapper) = error.downcast_ref::<Classed>() {
                 cause.type_name = format!("redrive::{:?}", wrapper.class);
                 cause.class = Some(wrapper.class);
-                failure.retry_after = failure.retry_after.or(wrapper.retry_after);
+                // A wrapper hides what lies inside, its wait included.
+                if failure.causes.iter().all(|outer| outer.class.is_none()) {
+                    failure.retry_after = wrapper.retry_after;
+                }
             }
             failure.causes.push(cause);
             next = inside(error);
@@ -213,6 +216,23 @@ mod tests {
         assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
         let classes: Vec<_> = failure.causes().iter().map(|cause| cause.class).collect();
         assert!(classes.contains(&Some(Class::NotReady)), "{failure:?}");
+    }
+
+    #[test]
+    fn a_wrapper_hides_the_wait_of_the_one_inside() {
+        let inner = || Classed::permanent("inner").retry_after(Duration::from_secs(9));
+        assert_eq!(Failure::from_error(&Classed::transient(inner())).retry_after, None);
+        let outer = Classed::transient(inner()).retry_after(Duration::from_secs(1));
+        assert_eq!(Failure::from_error(&outer).retry_after, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn type_parameters_do_not_make_one_error_many() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("generic")]
+        struct Generic<T: fmt::Debug>(T);
+        let (one, two) = (Failure::from_error(&Generic(1_u8)), Failure::from_error(&Generic("text")));
+        assert_eq!(one.outermost().type_name, two.outermost().type_name);
     }
 
     #[test]

@@ -62,8 +62,7 @@ fn heavy_dependencies_stay_in_the_crates_that_keep_them() {
         for package in packages(&metadata) {
             let user = package["name"].as_str().expect("a name");
             let mut dependencies = package["dependencies"].as_array().expect("a list").iter();
-            let uses =
-                dependencies.any(|d| d["name"] == name && d["optional"] == false && d["kind"] != "dev");
+            let uses = dependencies.any(|d| d["name"] == name && d["kind"] != "dev");
             if uses && !wrappers.contains(user) && is_ours(package) {
                 wrong.push(format!("{user} depends on {name}"));
             }

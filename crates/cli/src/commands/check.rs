@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use redrive_config::{Config, Level, Report, Subscription, Surroundings};
+use redrive_core::Class;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, Strategy};
 use redrive_core::settings::OrderBy;
-use redrive_core::{Class, Policy};
 
 use crate::exit::Exit;
 use crate::{human, screen};
@@ -23,17 +23,23 @@ use crate::{human, screen};
   REDRIVE_CONFIG=staging.toml redrive check")]
 pub(crate) struct Check {
     /// The configuration file
-    #[arg(short, long, env = "REDRIVE_CONFIG", default_value = "redrive.toml", value_name = "FILE")]
-    config: PathBuf,
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        long_help = "The configuration file [default: $REDRIVE_CONFIG, then redrive.toml here]"
+    )]
+    config: Option<PathBuf>,
 }
 
 impl Check {
     pub(crate) fn run(&self) -> io::Result<Exit> {
-        let file = self.config.display().to_string();
-        let text = match fs::read_to_string(&self.config) {
+        let path = self.config.clone().unwrap_or_else(default_file);
+        let file = path.display().to_string();
+        let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) => {
-                screen::say(&unreadable(&self.config, &error));
+                screen::say(&unreadable(&path, &error));
                 return Ok(Exit::Config);
             }
         };
@@ -51,6 +57,12 @@ impl Check {
             }
         }
     }
+}
+
+/// A variable that is set to nothing is not set.
+fn default_file() -> PathBuf {
+    let named = env::var_os("REDRIVE_CONFIG").filter(|name| !name.is_empty());
+    named.map_or(PathBuf::from("redrive.toml"), PathBuf::from)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
@@ -93,7 +105,7 @@ fn fate(subscription: &Subscription, class: Class) -> String {
     let mut stage = class;
     for _ in Class::ALL {
         let policy = &rules.policies[stage];
-        if *policy != Policy::NEVER {
+        if !policy.runs().is_empty() {
             let how = match stage {
                 Class::Permanent | Class::Transient => "tried again in place",
                 Class::Outage => "everything waits",

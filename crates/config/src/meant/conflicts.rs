@@ -5,9 +5,9 @@ use std::ops::Range;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, PerClass};
 use redrive_core::settings::{Delay, Delivery, OrderBy};
-use redrive_core::topic::{Purpose, derived};
-use redrive_core::{Class, Policy};
+use redrive_core::{Class, Policy, Topic};
 
+use super::subscription::Resolved;
 use crate::problem::Problem;
 use crate::typed::{At, ByClass, Defaults, Subscription};
 
@@ -24,7 +24,7 @@ pub(super) fn within(
     transactions(typed, problems);
     retried_permanent(typed.retry.as_ref(), problems);
     retried_permanent(defaults.and_then(|defaults| defaults.retry.as_ref()), problems);
-    circles(typed, exhausted, problems);
+    circles(typed, defaults, policies, exhausted, problems);
 }
 
 fn lanes(typed: &At<Subscription>, problems: &mut Vec<Problem>) {
@@ -32,7 +32,8 @@ fn lanes(typed: &At<Subscription>, problems: &mut Vec<Problem>) {
     let delay = typed.delay.as_ref().map_or(Delay::Shelf, |delay| delay.value);
     if ordered && !delay.keeps_lanes() {
         let span = place(typed.order_by.as_ref()).or_else(|| place(typed.delay.as_ref()));
-        let order = typed.order_by.as_ref().map_or(OrderBy::Key, |order| order.value.clone());
+        let order =
+            typed.order_by.as_ref().map_or(OrderBy::Key.to_string(), |order| order.shown(&order.value));
         let message = format!("delay = \"{delay}\" cannot keep the order by {order} while a record waits");
         let help =
             "write delay = \"shelf\" (or \"postgres\"), which can, or give the order up: order-by = \"none\"";
@@ -64,7 +65,7 @@ fn fixed_delays(typed: &At<Subscription>, policy: &Policy, problems: &mut Vec<Pr
         }
         Delay::Return => return,
     };
-    let help = format!("it is {policy}; for any delays at all write delay = \"shelf\"");
+    let help = "change retry.not-ready; for any delays at all write delay = \"shelf\"";
     problems.push(Problem::error(delay.span.clone(), message).help(help));
 }
 
@@ -89,9 +90,16 @@ fn retried_permanent(retry: Option<&At<ByClass<Policy>>>, problems: &mut Vec<Pro
     }
 }
 
-/// Used-up tries must lead to an end.
-fn circles(typed: &At<Subscription>, exhausted: &PerClass<Exhausted>, problems: &mut Vec<Problem>) {
-    let next = |class| match exhausted[class] {
+/// Used-up tries must lead to an end, unless they never are.
+fn circles(
+    typed: &At<Subscription>,
+    defaults: Option<&Defaults>,
+    policies: &PerClass<Policy>,
+    exhausted: &PerClass<Exhausted>,
+    problems: &mut Vec<Problem>,
+) {
+    let next = |class: Class| match exhausted[class] {
+        _ if policies[class].is_endless() => None,
         Exhausted::Bury | Exhausted::Drop => None,
         Exhausted::Shelve => Some(Class::NotReady),
         Exhausted::Block => Some(Class::Outage),
@@ -99,48 +107,72 @@ fn circles(typed: &At<Subscription>, exhausted: &PerClass<Exhausted>, problems: 
     for class in [Class::Outage, Class::NotReady] {
         let first = next(class);
         if first == Some(class) || first.and_then(next) == Some(class) {
-            let span = typed.exhausted.as_ref().map_or(typed.span.clone(), |exhausted| exhausted.key.clone());
+            let written = chosen(typed.exhausted.as_ref(), class);
+            let written = written.or_else(|| chosen(defaults?.exhausted.as_ref(), class));
             let message =
                 format!("used-up tries of {class} lead back to {class}, so nothing ever follows them");
             let help = "let it end in bury or drop, or make the policy endless: exponential(1s..60s x2)";
-            problems.push(Problem::error(span, message).help(help));
+            let problem = Problem::error(written.unwrap_or(typed.span.clone()), message).help(help);
+            // What the defaults say is found again with each subscription.
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
             return;
         }
     }
 }
 
-/// Subscriptions that would share a group's topic, or a topic of their own making.
-pub(super) fn between_subscriptions<'a>(
-    typed: impl Iterator<Item = &'a Subscription>,
-    problems: &mut Vec<Problem>,
-) {
-    let mut seen: Vec<(&str, &str, String)> = Vec::new();
+fn chosen<T>(by_class: Option<&At<ByClass<T>>>, class: Class) -> Option<Range<usize>> {
+    by_class?.0.iter().find(|(of, _)| *of == class).map(|(_, at)| at.key.clone())
+}
+
+/// Two subscriptions of one group to one topic would take each other's records.
+pub(super) fn same_group<'a>(typed: impl Iterator<Item = &'a At<Subscription>>, problems: &mut Vec<Problem>) {
+    let mut seen = Vec::new();
     for subscription in typed {
         let (Some(topic), Some(group)) = (&subscription.topic, &subscription.group) else { continue };
-        let (topic, group_name) = (topic.value.as_str(), group.value.0.as_str());
-        if seen.iter().any(|(t, g, _)| (*t, *g) == (topic, group_name)) {
+        let pair = (&topic.value, &group.value.0);
+        if seen.contains(&pair) {
             let message = "another subscription has the same topic and group";
             problems.push(Problem::error(group.span.clone(), message).help("give it a group of its own"));
+        }
+        seen.push(pair);
+    }
+}
+
+/// A topic that Redrive writes for one purpose of one subscription must not serve any other.
+pub(super) fn shared_topics(subscriptions: &[Resolved], problems: &mut Vec<Problem>) {
+    let mut seen: Vec<&Topic> = Vec::new();
+    let mut pairs = Vec::new();
+    for resolved in subscriptions {
+        // Told already, and every name of it would be told again.
+        let pair = (&resolved.subscription.topic, &resolved.subscription.group);
+        if pairs.contains(&pair) {
             continue;
         }
-        let names = subscription.topics.as_ref().map(|topics| &topics.value);
-        for (chosen, purpose) in [
-            (names.and_then(|names| names.shelf.as_ref()), Purpose::Shelf),
-            (names.and_then(|names| names.letters.as_ref()), Purpose::Letters),
-        ] {
-            let derived =
-                subscription.topic.as_ref().and_then(|topic| derived(&topic.value, group_name, purpose).ok());
-            let Some(name) = chosen.map(|chosen| chosen.value.clone()).or(derived) else { continue };
-            if seen.iter().any(|(_, _, other)| other == name.as_str()) {
-                let span = chosen.map_or(group.span.clone(), |chosen| chosen.span.clone());
-                let message =
-                    format!("the topic {name} would be shared with another subscription or purpose");
-                problems.push(Problem::error(span, message).help("name it differently under topics"));
-            }
-            seen.push((topic, group_name, name.to_string()));
+        pairs.push(pair);
+        for made in &resolved.topics {
+            let name =
+                if made.hidden { "this topic".to_owned() } else { format!("the topic {}", made.topic) };
+            let consumed = subscriptions.iter().any(|other| other.subscription.topic == made.topic);
+            let message = if consumed {
+                format!("{name} would be written to and is consumed by a subscription, round and round")
+            } else if made.topic.as_str().starts_with("__") || RESERVED.contains(&made.topic.as_str()) {
+                format!("{name} belongs to Kafka or to Redrive itself")
+            } else if seen.contains(&&made.topic) {
+                format!("{name} would be shared with another subscription or purpose")
+            } else {
+                seen.push(&made.topic);
+                continue;
+            };
+            problems
+                .push(Problem::error(made.span.clone(), message).help("name it differently under topics"));
         }
     }
 }
+
+/// Topics that hold the state of all subscriptions.
+const RESERVED: [&str; 2] = ["redrive.state", "redrive.journal"];
 
 fn place<T>(at: Option<&At<T>>) -> Option<Range<usize>> {
     at.map(|at| at.span.clone())

@@ -96,8 +96,12 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     for subscription in typed.clone() {
         subscriptions.extend(subscription::resolve(subscription, defaults, &global, &mut problems));
     }
-    conflicts::between_subscriptions(typed.map(|subscription| &subscription.value), &mut problems);
-    rules::unreachable(&global, &subscriptions, &mut problems);
+    conflicts::same_group(typed.clone(), &mut problems);
+    conflicts::shared_topics(&subscriptions, &mut problems);
+    // A subscription that could not be read may be the one that a rule is for.
+    if subscriptions.len() == typed.count() {
+        rules::unreachable(&global, &subscriptions, &mut problems);
+    }
     let subscriptions = subscriptions.into_iter().map(|resolved| resolved.subscription).collect();
     (Config { kafka, subscriptions, warnings: Report::default() }, problems)
 }
@@ -124,6 +128,7 @@ impl fmt::Debug for Property {
 impl fmt::Debug for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Http(url) = self;
-        write!(f, "Http({})", crate::secrets::blank(url))
+        let host = url.rsplit_once('@').map_or(url.as_str(), |(_, host)| host);
+        write!(f, "Http({host})")
     }
 }

@@ -15,6 +15,8 @@ use crate::typed::{At, Classify, Text};
 pub(super) struct Placed {
     pub(super) rules: Arc<[Rule]>,
     pub(super) spans: Vec<Range<usize>>,
+    /// Each rule in words, without what came from a variable.
+    words: Vec<String>,
 }
 
 pub(super) fn global(defaults: Option<&crate::typed::Defaults>, problems: &mut Vec<Problem>) -> Placed {
@@ -23,20 +25,31 @@ pub(super) fn global(defaults: Option<&crate::typed::Defaults>, problems: &mut V
 
 pub(super) fn placed(typed: Option<&At<Vec<At<Classify>>>>, problems: &mut Vec<Problem>) -> Placed {
     let mut rules = Vec::new();
-    let mut spans = Vec::new();
+    let (mut spans, mut words) = (Vec::new(), Vec::new());
     for typed in typed.iter().flat_map(|list| &list.value) {
         // What could not be read is told already; without it the rule would say something else.
         let Some(class) = typed.class.as_ref().filter(|_| typed.whole) else { continue };
+        problems.extend(empty_names(&typed.value));
         let conditions = conditions(&typed.value);
         match Rule::new(conditions, class.value) {
             Ok(rule) => {
+                words.push(typed.shown(&rule));
                 rules.push(rule);
                 spans.push(class.span.clone());
             }
-            Err(error) => problems.push(Problem::error(class.span.clone(), error.to_string())),
+            Err(error) => problems.push(Problem::error(class.span.clone(), typed.shown(error))),
         }
     }
-    Placed { rules: rules.into(), spans }
+    Placed { rules: rules.into(), spans, words }
+}
+
+/// `*` alone would match every type, and a header without a name none.
+fn empty_names(rule: &Classify) -> Option<Problem> {
+    let star = rule.type_name.as_ref().filter(|name| name.0 == "*");
+    let star =
+        star.map(|name| Problem::error(name.span.clone(), "this matches every type; name one, or remove it"));
+    let header = rule.header.as_ref().filter(|header| header.0.starts_with('='));
+    star.or_else(|| header.map(|header| Problem::error(header.span.clone(), "the header needs a name")))
 }
 
 fn conditions(rule: &Classify) -> Vec<Condition> {
@@ -63,17 +76,19 @@ fn conditions(rule: &Classify) -> Vec<Condition> {
 
 /// Warns of each rule that can never match, and says why.
 pub(super) fn unreachable(global: &Placed, subscriptions: &[Resolved], problems: &mut Vec<Problem>) {
+    let everywhere = |one: &Rule, later: &Rule| one.covers(later);
     for resolved in subscriptions {
         let topic = &resolved.subscription.topic;
         for index in 0..resolved.own.rules.len() {
-            let why =
-                foreign_topic(&resolved.own.rules[index], topic).or_else(|| covered(&resolved.own, index));
+            let in_topic = |one: &Rule, later: &Rule| one.covers_in(topic, later);
+            let foreign = foreign_topic(&resolved.own.rules[index], topic);
+            let why = foreign.or_else(|| covered(&resolved.own, index, in_topic));
             problems.extend(why.map(|why| never(&resolved.own.spans[index], &why)));
         }
     }
     for index in 0..global.rules.len() {
         let rule = &global.rules[index];
-        let why = covered(global, index).or_else(|| hidden_everywhere(rule, subscriptions));
+        let why = covered(global, index, everywhere).or_else(|| hidden_everywhere(rule, subscriptions));
         problems.extend(why.map(|why| never(&global.spans[index], &why)));
     }
 }
@@ -87,10 +102,10 @@ fn foreign_topic(rule: &Rule, topic: &Topic) -> Option<String> {
     (!rule.allows_topic(topic)).then(|| format!("the subscription consumes {topic}"))
 }
 
-fn covered(placed: &Placed, index: usize) -> Option<String> {
+fn covered(placed: &Placed, index: usize, covers: impl Fn(&Rule, &Rule) -> bool) -> Option<String> {
     let rule = &placed.rules[index];
-    let earlier = placed.rules[..index].iter().find(|earlier| earlier.covers(rule))?;
-    Some(format!("an earlier one always comes first, {earlier}"))
+    let earlier = placed.rules[..index].iter().position(|earlier| covers(earlier, rule))?;
+    Some(format!("an earlier one always comes first, {}", placed.words[earlier]))
 }
 
 /// A global rule is asked for every subscription; it is useless if none of them lets anything through to it.

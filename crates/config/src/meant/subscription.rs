@@ -1,6 +1,7 @@
 //! One subscription: its own words first, then the defaults, then what is built in.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::time::Duration;
 
 use redrive_core::buckets::Buckets;
@@ -19,6 +20,15 @@ use crate::typed::{self, At, ByClass};
 pub(super) struct Resolved {
     pub(super) subscription: Subscription,
     pub(super) own: Placed,
+    /// Topics of its own making: what for, the name, where to point, whether it may be shown.
+    pub(super) topics: Vec<Made>,
+}
+
+/// A topic that a subscription writes to.
+pub(super) struct Made {
+    pub(super) topic: Topic,
+    pub(super) span: Range<usize>,
+    pub(super) hidden: bool,
 }
 
 /// The subscription if enough of it could be read to mean something.
@@ -81,7 +91,32 @@ pub(super) fn resolve(
         shelf,
         letters,
     };
-    Some(Resolved { subscription, own })
+    let topics = made(typed, &subscription);
+    Some(Resolved { subscription, own, topics })
+}
+
+/// Every topic that only this subscription may use. The buckets of the delay service are for all.
+fn made(typed: &At<typed::Subscription>, subscription: &Subscription) -> Vec<Made> {
+    let hidden = [typed.group.as_ref().map(|g| g.hidden), typed.topic.as_ref().map(|t| t.hidden)]
+        .contains(&Some(true));
+    let derived_at = typed.group.as_ref().map_or(typed.span.clone(), |group| group.span.clone());
+    let names = typed.topics.as_ref().map(|topics| &topics.value);
+    let one = |topic: &Topic, chosen: Option<&At<Topic>>| Made {
+        topic: topic.clone(),
+        span: chosen.map_or(derived_at.clone(), |chosen| chosen.span.clone()),
+        hidden: chosen.map_or(hidden, |chosen| chosen.hidden),
+    };
+    let mut made = vec![one(&subscription.letters, names.and_then(|names| names.letters.as_ref()))];
+    match &subscription.rules.strategy {
+        Strategy::Shelf => made.push(one(&subscription.shelf, names.and_then(|names| names.shelf.as_ref()))),
+        Strategy::Postgres => {}
+        Strategy::Return(topic) => made.push(one(topic, None)),
+        Strategy::Service { back, .. } => made.push(one(back, None)),
+        Strategy::Ladder(rungs) => made.extend(rungs.values().map(|rung| one(rung, None))),
+    }
+    // Of two that are the same, the one that was chosen is at fault.
+    made.sort_by_key(|made| made.span != derived_at);
+    made
 }
 
 fn policies(typed: &At<typed::Subscription>, defaults: Option<&typed::Defaults>) -> PerClass<Policy> {
@@ -133,7 +168,7 @@ fn name(
         Purpose::Rung(_) | Purpose::Retry | Purpose::Return => "",
     };
     let refused = |error: redrive_core::topic::BadTopic| {
-        let problem = Problem::error(group.span.clone(), error.to_string());
+        let problem = Problem::error(group.span.clone(), group.shown(error));
         problems.push(problem.help(format!("name the topic yourself: topics.{key} = \"...\"")));
     };
     derived.map_err(refused).ok()

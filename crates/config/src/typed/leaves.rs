@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,10 +10,9 @@ use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start, SurgeGuard};
-use redrive_core::spelling::Misspelt;
+use redrive_core::spelling::{Misspelt, nearest};
 use redrive_core::{Class, Policy, Topic, duration};
-use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::reader::Node;
 use super::{At, Reader, Shape, Typed};
@@ -121,12 +121,17 @@ fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {
     match error.into() {
         ChoiceError::Misspelt(mistake) => mistake,
         ChoiceError::Class => {
-            Misspelt { help: Some(CLASSES.to_owned()), ..misspelt(text, format!("`{text}` is not a class")) }
+            Misspelt { help: Some(class_help(text)), ..misspelt(text, format!("`{text}` is not a class")) }
         }
     }
 }
 
 const CLASSES: &str = "the classes are permanent (NRE), transient (SLE), outage (SBE) and not-ready (SNBE)";
+
+fn class_help(typed: &str) -> String {
+    let names = Class::ALL.into_iter().flat_map(|class| [class.name(), class.alias()]);
+    nearest(typed, names).map_or(CLASSES.to_owned(), |near| format!("did you mean `{near}`? {CLASSES}"))
+}
 
 enum ChoiceError {
     Misspelt(Misspelt),
@@ -196,9 +201,7 @@ impl<T: Typed> Typed for Vec<At<T>> {
             );
             return None;
         };
-        let read = list.iter().filter_map(|node| {
-            Some(At { value: T::read(node, reader)?, span: node.span(), key: node.span() })
-        });
+        let read = list.iter().filter_map(|node| At::read_at(node.span(), node, reader));
         Some(read.collect())
     }
 }
@@ -211,15 +214,17 @@ impl<T: Typed> Typed for ByClass<T> {
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let table = reader.expect_table(node)?;
         let mut read: Vec<(Class, At<T>)> = Vec::new();
+        let mut seen = Vec::new();
         for (key, value) in table {
             let Ok(class) = key.get_ref().parse::<Class>() else {
                 let message = format!("`{}` is not a class", key.get_ref());
-                reader.note(Problem::error(key.span(), message).help(CLASSES));
+                reader.note_key(Problem::error(key.span(), message).help(class_help(key.get_ref())));
                 continue;
             };
-            if read.iter().any(|(known, _)| *known == class) {
+            if seen.contains(&class) {
                 reader.note(Problem::error(key.span(), format!("the class {class} is given twice")));
             }
+            seen.push(class);
             read.extend(At::read(key, value, reader).map(|value| (class, value)));
         }
         Some(Self(read))
@@ -233,36 +238,57 @@ impl Typed for Properties {
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let mut read = Self::default();
-        reader.expect_table(node)?;
-        read.flatten("", node, reader);
+        read.flatten("", reader.expect_table(node)?, reader);
         Some(read)
     }
 }
 
 impl Properties {
-    /// `sasl.password` without quotes is a table in a table, and means the same.
-    fn flatten(&mut self, prefix: &str, node: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) {
-        let value = match node.get_ref() {
-            DeValue::Table(table) => {
-                for (key, value) in table {
-                    let dot = if prefix.is_empty() { "" } else { "." };
-                    self.flatten(&format!("{prefix}{dot}{}", key.get_ref()), value, reader);
+    /// `sasl.password` without quotes is a table in a table, and means the same. Problems are told at the
+    /// key: the value may be a secret.
+    fn flatten(&mut self, prefix: &str, table: &DeTable<'_>, reader: &mut Reader<'_>) {
+        for (key, node) in table {
+            let dot = if prefix.is_empty() { "" } else { "." };
+            let name = format!("{prefix}{dot}{}", key.get_ref());
+            let value = match node.get_ref() {
+                DeValue::Table(table) => {
+                    self.flatten(&name, table, reader);
+                    continue;
                 }
-                return;
+                DeValue::Boolean(flag) => Some(flag.to_string()),
+                DeValue::Integer(number) => Some(number.as_str().to_owned()),
+                DeValue::Float(number) => Some(number.as_str().to_owned()),
+                DeValue::String(_) => reader.text(node, "a text").map(|filled| filled.text),
+                DeValue::Datetime(_) | DeValue::Array(_) => {
+                    reader.note(Problem::error(
+                        key.span(),
+                        format!("{name} must be a text, a number or a switch"),
+                    ));
+                    None
+                }
+            };
+            let Some(value) = value else { continue };
+            if let Err(problem) = self.check(&name, &value, key.span(), reader) {
+                reader.note(problem);
             }
-            DeValue::Boolean(flag) => Some(flag.to_string()),
-            DeValue::Integer(number) => Some(number.as_str().to_owned()),
-            DeValue::Float(number) => Some(number.as_str().to_owned()),
-            DeValue::String(_) | DeValue::Datetime(_) | DeValue::Array(_) => {
-                reader.text(node, "a text, a number or a switch").map(|filled| filled.text)
-            }
-        };
-        let Some(value) = value else { return };
-        if let Some((_, instead)) = OURS.iter().find(|(name, _)| *name == prefix) {
-            reader.note(Problem::error(node.span(), format!("Redrive sets {prefix} itself")).help(*instead));
-        } else if let Err(why) = reader.accepts(prefix, &value) {
-            reader.note(Problem::error(node.span(), format!("librdkafka does not accept {prefix}: {why}")));
+            self.0.push(Property { name, value });
         }
-        self.0.push(Property { name: prefix.to_owned(), value });
+    }
+
+    fn check(
+        &self,
+        name: &str,
+        value: &str,
+        place: Range<usize>,
+        reader: &Reader<'_>,
+    ) -> Result<(), Problem> {
+        if let Some((_, instead)) = OURS.iter().find(|(ours, _)| *ours == name) {
+            return Err(Problem::error(place, format!("Redrive sets {name} itself")).help(*instead));
+        }
+        if self.0.iter().any(|property| property.name == name) {
+            return Err(Problem::error(place, format!("{name} is given twice")));
+        }
+        let refused = |why| Problem::error(place, format!("librdkafka does not accept {name}: {why}"));
+        reader.accepts(name, value).map_err(refused)
     }
 }

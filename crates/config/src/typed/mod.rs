@@ -20,6 +20,7 @@ use toml::de::DeTable;
 
 use crate::Surroundings;
 use crate::problem::Problem;
+use crate::secrets::{self, Value};
 
 /// Something that can stand in the file.
 pub(crate) trait Typed: Sized {
@@ -30,16 +31,15 @@ pub(crate) trait Typed: Sized {
     fn read(node: reader::Node<'_>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// Reads the whole file.
-pub(crate) fn read(text: &str, surroundings: Surroundings<'_>) -> (File, Vec<Problem>) {
+/// Reads the whole file: what was typed, the places of its values if it is TOML, and the problems.
+pub(crate) fn read(text: &str, surroundings: Surroundings<'_>) -> (File, Option<Vec<Value>>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader::new(text, surroundings);
+    let mut reader = Reader::new(text, surroundings, errors.is_empty());
     for error in &errors {
-        let message = error.message().trim().replace('\n', "; ");
+        let message = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
         reader.note(Problem::error(error.span().unwrap_or(0..0), message));
     }
-    // After a syntax error half of the keys are missing for a reason that is already told.
-    reader.expect_missing_keys(!errors.is_empty());
     let file = reader.table(table.get_ref(), 0..0);
-    (file.unwrap_or_default(), reader.into_problems())
+    let values = errors.is_empty().then(|| secrets::values(table.get_ref()));
+    (file.unwrap_or_default(), values, reader.into_problems())
 }

@@ -23,11 +23,28 @@ pub(crate) struct At<T> {
     pub(crate) span: Range<usize>,
     /// The place of its key; of the value itself inside a list.
     pub(crate) key: Range<usize>,
+    /// Whether a variable stood for it or for a part of it: then it may be a secret, and is not repeated.
+    pub(crate) hidden: bool,
 }
 
 impl<T: Typed> At<T> {
     pub(super) fn read(key: &Key<'_>, node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { value: T::read(node, reader)?, span: node.span(), key: key.span() })
+        Self::read_at(key.span(), node, reader)
+    }
+
+    pub(super) fn read_at(key: Range<usize>, node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let before = std::mem::take(&mut reader.filled_in);
+        let value = T::read(node, reader);
+        let hidden = reader.filled_in;
+        reader.filled_in |= before;
+        Some(Self { value: value?, span: node.span(), key, hidden })
+    }
+}
+
+impl<T> At<T> {
+    /// The text, or a hint that a variable stands for it.
+    pub(crate) fn shown(&self, text: impl ToString) -> String {
+        if self.hidden { "(from a variable, not shown)".to_owned() } else { text.to_string() }
     }
 }
 
@@ -49,7 +66,10 @@ pub(crate) struct Reader<'a> {
     source: &'a str,
     surroundings: Surroundings<'a>,
     problems: Vec<Problem>,
-    missing_keys_are_expected: bool,
+    /// In a file that is not TOML, half of it is missing or in the wrong place; that is told already.
+    is_toml: bool,
+    /// Whether a variable was filled in since the last value began.
+    filled_in: bool,
 }
 
 /// A text of the file with its variables filled in.
@@ -62,12 +82,8 @@ pub(crate) struct Filled {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a str, surroundings: Surroundings<'a>) -> Self {
-        Self { source, surroundings, problems: Vec::new(), missing_keys_are_expected: false }
-    }
-
-    pub(super) fn expect_missing_keys(&mut self, expect: bool) {
-        self.missing_keys_are_expected = expect;
+    pub(super) fn new(source: &'a str, surroundings: Surroundings<'a>, is_toml: bool) -> Self {
+        Self { source, surroundings, problems: Vec::new(), is_toml, filled_in: false }
     }
 
     pub(super) fn into_problems(self) -> Vec<Problem> {
@@ -95,6 +111,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn wrong_type(&mut self, node: Node<'_>, expected: &str, help: &str) {
+        if !self.is_toml {
+            return;
+        }
         let found = match node.get_ref() {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a whole number",
@@ -107,17 +126,27 @@ impl<'a> Reader<'a> {
         self.note(Problem::error(node.span(), format!("expected {expected}, found {found}")).help(help));
     }
 
-    pub(crate) fn unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
+    /// Notes a key that is not known, and says which one was probably meant.
+    pub(crate) fn unknown_key<'k>(&mut self, key: &Key<'_>, known: &[&'k str]) -> Option<&'k str> {
         let problem = Problem::error(key.span(), format!("unknown key `{}`", key.get_ref()));
-        let help = match nearest(key.get_ref(), known.iter().copied()) {
+        let near = nearest(key.get_ref(), known.iter().copied());
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the keys here are {}", known.join(", ")),
         };
-        self.note(problem.help(help));
+        self.note_key(problem.help(help));
+        near
+    }
+
+    /// Notes a problem that repeats a key. In a file that is not TOML a key may be a piece of a value.
+    pub(crate) fn note_key(&mut self, problem: Problem) {
+        if self.is_toml {
+            self.note(problem);
+        }
     }
 
     pub(crate) fn missing_key(&mut self, span: Range<usize>, key: &str) {
-        if !self.missing_keys_are_expected {
+        if self.is_toml {
             self.note(Problem::error(span, format!("the key `{key}` is missing")));
         }
     }
@@ -133,6 +162,7 @@ impl<'a> Reader<'a> {
         match interpolate::fill(typed, self.surroundings.variables) {
             Ok(filled) => {
                 let from_variable = !filled.names.is_empty();
+                self.filled_in |= from_variable;
                 let literal_at = literal_at.filter(|_| filled.text == typed);
                 Some(Filled { text: filled.text, span, literal_at, from_variable })
             }

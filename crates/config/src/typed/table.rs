@@ -43,13 +43,14 @@ macro_rules! table {
             ) -> Self {
                 let before = reader.problem_count();
                 let mut read = Self::default();
+                let mut meant: Vec<&str> = Vec::new();
                 for (key, value) in table {
                     match key.get_ref().as_ref() {
                         $($key => read.$field = $crate::typed::At::read(key, value, reader),)*
-                        _ => reader.unknown_key(key, &[$($key),*]),
+                        _ => meant.extend(reader.unknown_key(key, &[$($key),*])),
                     }
                 }
-                $(if $need == $crate::typed::Need::Required && !table.contains_key($key) {
+                $(if $need == $crate::typed::Need::Required && !table.contains_key($key) && !meant.contains(&$key) {
                     reader.missing_key(span.clone(), $key);
                 })*
                 read.whole = reader.problem_count() == before;

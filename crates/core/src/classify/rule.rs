@@ -57,6 +57,15 @@ impl Rule {
         self.conditions.iter().all(implied)
     }
 
+    /// As [`Rule::covers`], for records of this topic only.
+    #[must_use]
+    pub fn covers_in(&self, topic: &Topic, later: &Self) -> bool {
+        let here = Condition::Topic(topic.clone());
+        let implied =
+            |ours: &Condition| *ours == here || later.conditions.iter().any(|theirs| theirs.implies(ours));
+        self.conditions.iter().all(implied)
+    }
+
     /// Whether records of `topic` can match it.
     #[must_use]
     pub fn allows_topic(&self, topic: &Topic) -> bool {

@@ -143,6 +143,30 @@ fn a_rule_that_can_never_match_is_found() {
 }
 
 #[test]
+fn any_header_of_the_name_may_have_the_value() {
+    let condition = Condition::Header { name: "kind".into(), value: Some("refund".into()) };
+    let topic = "orders".parse().unwrap();
+    let headers = Headers::from_iter([("kind", Some("refund")), ("kind", Some("order"))]);
+    assert!(condition.holds(&Cause::default(), Subject { topic: &topic, headers: &headers }));
+}
+
+#[test]
+fn two_codes_exclude_each_other() {
+    let codes = ["1", "2"].map(|code| Condition::Code(code.into())).to_vec();
+    assert!(matches!(Rule::new(codes, Class::Outage), Err(BadRule::Contradiction(..))));
+}
+
+#[test]
+fn within_its_own_topic_a_rule_need_not_name_it() {
+    let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());
+    let status = Condition::Status("404".parse().unwrap());
+    let named = rule(&[Condition::Topic("a".parse().unwrap()), status.clone()], Class::Outage);
+    let plain = rule(std::slice::from_ref(&status), Class::Permanent);
+    assert!(named.covers_in(&a, &plain));
+    assert!(!named.covers_in(&b, &plain) && !named.covers(&plain));
+}
+
+#[test]
 fn a_status_that_makes_no_sense_is_refused() {
     for text in ["", "0", "600", "99", "abc", "599-500", "4xxx", "4x", "404-", "-404", "65536"] {
         assert!(text.parse::<Statuses>().is_err(), "{text}");

@@ -3,7 +3,9 @@
 pub(super) const MESSAGE: usize = 4 * 1024;
 pub(super) const STACK: usize = 16 * 1024;
 pub(super) const CAUSE: usize = 1024;
+pub(super) const CHAIN: usize = 16 * 1024;
 pub(super) const NAME: usize = 256;
+pub(super) const BRIEF: usize = 96;
 
 const MARK: &str = "…";
 

@@ -58,28 +58,39 @@ fn a_malformed_header_is_named() {
     assert!(error.contains("redrive-due"), "{error}");
 }
 
+fn size(headers: &Headers) -> usize {
+    headers.iter().map(|h| h.name.len() + h.value.as_ref().map_or(0, Bytes::len)).sum()
+}
+
 #[test]
 fn a_thousand_hops_do_not_grow_the_headers() {
-    let failure = Failure::new(Cause::new("T".repeat(10_000), "ü".repeat(100_000)));
-    let failure =
-        (0..100).fold(failure, |failure, _| failure.caused_by(Cause::new("Inner", "x".repeat(100_000))));
-    let mut trail = trail();
-    trail.error_stack = Some("at line 1\n".repeat(100_000));
-    let mut headers = Headers::default();
-    let mut sizes = Vec::new();
-    for hop in 0..1_000 {
-        trail.note(&failure, Class::Transient, Timestamp::from_millis(hop));
-        trail.write(&mut headers);
-        trail = Trail::read(&headers).unwrap();
-        sizes.push(
-            headers.iter().map(|h| h.name.len() + h.value.as_ref().map_or(0, Bytes::len)).sum::<usize>(),
-        );
+    for text in ["x", "ü", "\u{1}", "\"", "\u{10ffff}"] {
+        let failure = Failure::new(Cause::new(text.repeat(10_000), text.repeat(100_000)));
+        let failure = (0..100).fold(failure, |failure, _| {
+            let code = Some(text.repeat(10_000));
+            failure.caused_by(Cause { code, ..Cause::new(text.repeat(10_000), text.repeat(100_000)) })
+        });
+        let mut trail =
+            Trail { error_stack: Some(text.repeat(100_000)), instance: Some(text.repeat(1_000)), ..trail() };
+        let mut headers = Headers::default();
+        let mut sizes = Vec::new();
+        for hop in 0..1_000 {
+            trail.note(&failure, Class::Transient, Timestamp::from_millis(hop));
+            trail.write(&mut headers);
+            trail = Trail::read(&headers).unwrap();
+            sizes.push(size(&headers));
+        }
+        assert_eq!((trail.attempt, trail.history.len(), trail.history[15].at), (Some(1_000), 16, 999));
+        assert_eq!(trail.first_failed_at, Some(Timestamp::from_millis(0)));
+        assert!(sizes.iter().all(|size| *size < 64 * 1024), "{text:?}: {:?}", sizes.iter().max());
+        assert!(sizes[999] <= sizes[20] + 200, "{text:?}: {} then {}", sizes[20], sizes[999]);
     }
-    assert_eq!(trail.attempt, Some(1_000));
-    assert_eq!(trail.history.len(), 16);
-    assert_eq!(trail.history[15].at, 999);
-    assert!(sizes[20..].iter().all(|size| *size < 64 * 1024), "{:?}", sizes.iter().max());
-    assert!(sizes[999] <= sizes[20] + 200, "{} then {}", sizes[20], sizes[999]);
+}
+
+#[test]
+fn the_last_value_of_a_name_is_the_one_that_is_read() {
+    let headers = Headers::from_iter([("redrive-attempt", Some("1")), ("redrive-attempt", Some("2"))]);
+    assert_eq!(Trail::read(&headers).unwrap().attempt, Some(2));
 }
 
 fn any_header() -> impl Strategy<Value = (String, Option<Vec<u8>>)> {

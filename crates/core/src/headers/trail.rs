@@ -144,12 +144,12 @@ impl Trail {
         self.attempt = Some(self.attempt.unwrap_or(0).saturating_add(1));
         self.error_type = Some(cut(&outermost.type_name, bounded::NAME));
         self.error_message = Some(cut(&outermost.message, bounded::MESSAGE));
-        self.error_chain = failure.causes().iter().map(link).collect();
+        self.error_chain = chain(failure.causes());
         self.history.push(Attempt {
             at: at.millis(),
             class: class.name().to_owned(),
-            error_type: cut(&outermost.type_name, bounded::NAME),
-            instance: cut(self.instance.as_deref().unwrap_or_default(), bounded::NAME),
+            error_type: cut(&outermost.type_name, bounded::BRIEF),
+            instance: cut(self.instance.as_deref().unwrap_or_default(), bounded::BRIEF),
         });
         let forgotten = self.history.len().saturating_sub(HISTORY);
         self.history.drain(..forgotten);
@@ -198,12 +198,21 @@ fn json<T: Serialize>(list: &[T]) -> Option<Bytes> {
     serde_json::to_vec(list).ok().map(Bytes::from)
 }
 
-fn link(cause: &Cause) -> Link {
+/// The causes as they are written down. JSON makes control characters six times as long, so the texts
+/// are cut shorter and shorter until the whole fits.
+fn chain(causes: &[Cause]) -> Vec<Link> {
+    let cut_at = |limit: usize| causes.iter().map(|cause| link(cause, limit)).collect::<Vec<_>>();
+    let fits = |chain: &Vec<Link>| json(chain).is_none_or(|json| json.len() <= bounded::CHAIN);
+    let limits = [bounded::CAUSE, bounded::CAUSE / 4, bounded::CAUSE / 16];
+    limits.into_iter().map(cut_at).find(fits).unwrap_or_else(|| cut_at(bounded::CAUSE / 64))
+}
+
+fn link(cause: &Cause, limit: usize) -> Link {
     Link {
-        error_type: cut(&cause.type_name, bounded::NAME),
-        message: cut(&cause.message, bounded::CAUSE),
+        error_type: cut(&cause.type_name, limit.min(bounded::NAME)),
+        message: cut(&cause.message, limit),
         status: cause.status,
-        code: cause.code.as_deref().map(|code| cut(code, bounded::NAME)),
+        code: cause.code.as_deref().map(|code| cut(code, limit.min(bounded::NAME))),
     }
 }
 

@@ -182,7 +182,11 @@ impl Naive {
     }
 
     fn letter_before(&self, key: usize, offset: i64) -> Option<i64> {
-        self.letters.iter().filter(|(k, letter)| *k == key && *letter < offset).map(|(_, letter)| *letter).max()
+        self.letters
+            .iter()
+            .filter(|(k, letter)| *k == key && *letter < offset)
+            .map(|(_, letter)| *letter)
+            .max()
     }
 
     fn arrive(&mut self, key: usize, offset: i64) -> Vec<Step> {

@@ -120,30 +120,39 @@ impl Policy {
         self.jitter
     }
 
-    /// This policy, ended at a time after the first failure unless it already ends by time.
-    #[must_use]
-    pub fn or_within(mut self, within: Duration) -> Self {
-        self.within.get_or_insert(within);
-        self
-    }
-
     /// The longest single delay, jitter included.
     #[must_use]
     pub fn max_delay(&self) -> Duration {
-        let longest = self.unlimited_runs().iter().map(|run| run.delay).max().unwrap_or_default();
-        let stretched = self.stretched(longest);
-        self.within.map_or(stretched, |within| stretched.min(within))
+        let longest = self.bounding_runs().iter().map(|run| run.delay).max().unwrap_or_default();
+        self.bounded(self.stretched(longest))
     }
 
-    /// The longest a record can wait in all, jitter included; `None` when there is no end.
+    /// The longest a record can wait in all, jitter included; `None` when there is no end. A wait that a
+    /// failure asks for comes on top, up to [`Policy::within`].
     #[must_use]
     pub fn total(&self) -> Option<Duration> {
-        let runs = self.unlimited_runs();
-        let sum = runs.iter().try_fold(Duration::ZERO, |sum, run| Some(sum.saturating_add(run.total()?)));
-        match (sum.map(|sum| self.stretched(sum)), self.within) {
-            (Some(sum), Some(within)) => Some(sum.min(within)),
-            (sum, within) => sum.or(within),
+        if self.is_endless() {
+            return None;
         }
+        let runs = self.bounding_runs();
+        let sum = runs.iter().try_fold(Duration::ZERO, |sum, run| Some(sum.saturating_add(run.total()?)));
+        Some(sum.map_or(self.within.unwrap_or_default(), |sum| self.bounded(self.stretched(sum))))
+    }
+
+    /// Every delay there is, each once, whether or not time is left for it.
+    pub fn distinct_delays(&self) -> impl Iterator<Item = Duration> {
+        let delays: std::collections::BTreeSet<_> =
+            self.unlimited_runs().iter().map(|run| run.delay).collect();
+        delays.into_iter()
+    }
+
+    /// With jitter, shorter delays may let more retries in than the schedule shows.
+    fn bounding_runs(&self) -> Vec<Run> {
+        if self.jitter.is_some() { self.unlimited_runs() } else { self.runs() }
+    }
+
+    fn bounded(&self, wait: Duration) -> Duration {
+        self.within.map_or(wait, |within| wait.min(within))
     }
 
     /// Whether a record may be tried for ever.

@@ -35,7 +35,7 @@ fn an_unlimited_policy_is_endless_unless_it_ends_by_time() {
 
     let ending = policy("exponential(1s..60s x2) for 1h");
     assert!(!ending.is_endless());
-    assert_eq!(ending.total(), Some(Duration::from_secs(3_600)));
+    assert_eq!(ending.total(), Some(Duration::from_secs(63 + 58 * 60)));
 }
 
 #[test]
@@ -121,6 +121,51 @@ fn jitter_is_the_same_for_the_same_record_and_different_for_others() {
     assert!(waits.iter().min() < Some(&91_000) && waits.iter().max() > Some(&109_000));
     assert_eq!(wait(1, 7), waits[0]);
     assert_ne!(wait(1, 8), waits[0]);
+}
+
+#[test]
+fn the_end_by_time_includes_its_last_moment() {
+    let policy = policy("list(30s x2) for 1m");
+    let next = |retry, elapsed| {
+        policy.next(NonZeroU32::new(retry).unwrap(), Duration::from_millis(elapsed), None, Seed::fixed(1))
+    };
+    assert_eq!(next(2, 30_000), Next::After(Duration::from_secs(30)));
+    assert_eq!(next(2, 30_001), Next::Expired);
+    assert_eq!(policy.runs().iter().filter_map(Run::total).sum::<Duration>(), Duration::from_secs(60));
+}
+
+#[test]
+fn what_never_fits_into_the_time_is_not_counted() {
+    assert_eq!(policy("list(10s) for 5s").total(), Some(Duration::ZERO));
+    assert_eq!(policy("list(10s) for 5s").max_delay(), Duration::ZERO);
+    assert_eq!(policy("list(5s x3) for 12s").total(), Some(Duration::from_secs(10)));
+    assert_eq!(policy("list(1m x9) for 90s jitter 50%").max_delay(), Duration::from_secs(90));
+    assert_eq!(policy("list(10s, 3s x2, 10s) for 5s").distinct_delays().count(), 2);
+}
+
+#[test]
+fn the_limits_of_the_grammar_are_where_it_says() {
+    for text in ["list(3650d)", "list(1s) jitter 100%", "exponential(1s..2s x1000)", "exponential(1s..2s x1)"]
+    {
+        policy(text);
+    }
+    for text in
+        ["list(3651d)", "list(1s) jitter 101%", "exponential(1s..2s x1000.001)", "exponential(1s..2s x0.999)"]
+    {
+        assert!(text.parse::<Policy>().is_err(), "{text}");
+    }
+    let help = "list(1.5s)".parse::<Policy>().unwrap_err().help.unwrap();
+    assert!(help.contains("1500ms"), "{help}");
+    let rounded = policy("exponential(3ms..1s x1.5)").delay(NonZeroU32::new(2).unwrap());
+    assert_eq!(rounded, Some(Duration::from_millis(5)), "4.5 ms are 5");
+}
+
+#[test]
+fn jitter_depends_on_every_part_of_the_origin() {
+    let seeds = ["a/0/0", "b/0/0", "a/1/0", "a/0/1"]
+        .map(|origin| Seed::of(&origin.parse().unwrap()).unit(1).to_bits());
+    let distinct: std::collections::BTreeSet<_> = seeds.into_iter().collect();
+    assert_eq!(distinct.len(), 4);
 }
 
 fn duration_ms() -> impl Strategy<Value = Duration> {

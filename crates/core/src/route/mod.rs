@@ -122,6 +122,10 @@ impl Rules {
         // Used-up tries lead from class to class, and a circle leads nowhere: each is asked once.
         for _ in Class::ALL {
             let retry = history.retries.next(stage);
+            let asked = match stage {
+                Class::NotReady => asked.map(|wait| self.strategy.rounded(wait)),
+                Class::Permanent | Class::Transient | Class::Outage => asked,
+            };
             match self.policies[stage].next(retry, elapsed, asked, Seed::of(&history.origin)) {
                 Next::After(wait) => return self.wait(stage, wait, now),
                 Next::UsedUp if stage == Class::Permanent => reason = Reason::Permanent,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Route;
+use super::{Reason, Route};
 use crate::buckets::{BadWalk, Buckets};
 use crate::policy::Policy;
 use crate::time::Timestamp;
@@ -43,8 +43,9 @@ pub enum BadStrategy {
 impl Strategy {
     /// A ladder with a rung for each delay of `policy`; equal delays share one.
     pub fn ladder(source: &Topic, group: &str, policy: &Policy) -> Result<Self, BadStrategy> {
-        let delays = policy.runs().into_iter().map(|run| run.delay);
-        let rungs = delays.map(|delay| Ok((delay, topic::derived(source, group, Purpose::Rung(delay))?)));
+        let rungs = policy
+            .distinct_delays()
+            .map(|delay| Ok((delay, topic::derived(source, group, Purpose::Rung(delay))?)));
         Ok(Self::Ladder(rungs.collect::<Result<_, BadTopic>>()?))
     }
 
@@ -60,32 +61,42 @@ impl Strategy {
         buckets: &Buckets,
         policy: &Policy,
     ) -> Result<Self, BadStrategy> {
-        buckets.walk(policy.max_delay())?;
+        for delay in policy.distinct_delays() {
+            buckets.walk(delay)?;
+        }
+        if policy.jitter().is_some() {
+            buckets.reach(policy.max_delay())?;
+        }
         let topics = buckets.delays().iter().map(|delay| Ok((*delay, topic::bucket(*delay)?)));
         let back = topic::derived(source, group, Purpose::Return)?;
         Ok(Self::Service { buckets: topics.collect::<Result<_, BadTopic>>()?, back })
+    }
+
+    /// The wait that setting aside for `wait` really means: a ladder has only its rungs.
+    pub(super) fn rounded(&self, wait: Duration) -> Duration {
+        match self {
+            Self::Ladder(rungs) => rungs.range(wait..).next().map_or(wait, |(rung, _)| *rung),
+            Self::Shelf | Self::Postgres | Self::Return(_) | Self::Service { .. } => wait,
+        }
     }
 
     pub(super) fn set_aside(&self, wait: Duration, now: Timestamp) -> Route {
         let due = now.plus(wait);
         let topic = match self {
             Self::Shelf | Self::Postgres => return Route::Shelve { due },
-            Self::Return(topic) => topic,
-            // A rung holds records for its own delay, so a wait in between takes the next longer one.
-            Self::Ladder(rungs) => match rungs.range(wait..).next() {
-                Some((delay, rung)) => {
-                    return Route::Forward { topic: rung.clone(), due: now.plus(*delay) };
-                }
-                None => match rungs.last_key_value() {
-                    Some((_, longest)) => longest,
-                    // No policy, no rung: nothing was to be set aside, and the shelf loses nothing.
-                    None => return Route::Shelve { due },
-                },
-            },
+            Self::Return(topic) => Some(topic),
+            // Longer than the longest rung: it is the last to hold the record, and still never early.
+            Self::Ladder(rungs) => {
+                rungs.range(wait..).next().or_else(|| rungs.last_key_value()).map(|(_, rung)| rung)
+            }
             Self::Service { buckets, back } => {
-                buckets.range(..=wait).next_back().map_or(back, |(_, topic)| topic)
+                Some(buckets.range(..=wait).next_back().map_or(back, |(_, topic)| topic))
             }
         };
-        Route::Forward { topic: topic.clone(), due }
+        match topic {
+            Some(topic) => Route::Forward { topic: topic.clone(), due },
+            // A ladder without rungs has a policy without delays, which is never asked to wait.
+            None => Route::Bury(Reason::Exhausted),
+        }
     }
 }

@@ -180,13 +180,49 @@ fn every_strategy_can_be_said() {
 }
 
 #[test]
-fn a_wait_between_two_rungs_takes_the_longer_one_and_is_never_early() {
+fn a_wait_between_two_rungs_takes_the_longer_one_and_neither_is_early_nor_outlasts_the_policy() {
     let source = "orders".parse().unwrap();
-    let ladder = Strategy::ladder(&source, "pay", &"list(5s, 60s)".parse().unwrap()).unwrap();
-    let wait = |secs| shown(&ladder.set_aside(Duration::from_secs(secs), NOW));
-    assert_eq!(wait(5), "orders.pay.retry-5s 5s");
-    assert_eq!(wait(6), "orders.pay.retry-1m 60s");
-    assert_eq!(wait(90), "orders.pay.retry-1m 90s");
+    let policy = "list(5s, 60s) for 10m";
+    let strategy = Strategy::ladder(&source, "pay", &policy.parse().unwrap()).unwrap();
+    let rules = Rules { strategy, ..rules(policies("never", "never", policy), PerClass::default()) };
+    let asked = |secs, failing_for| {
+        let asked = Some(Duration::from_secs(secs));
+        shown(&rules.route(Class::NotReady, asked, &past(0, 0, 0, failing_for), NOW))
+    };
+    assert_eq!(asked(5, 0), "orders.pay.retry-5s 5s");
+    assert_eq!(asked(6, 0), "orders.pay.retry-1m 60s");
+    assert_eq!(asked(90, 0), "orders.pay.retry-1m 90s");
+    assert_eq!(asked(5, 590), "orders.pay.retry-5s 5s");
+    assert_eq!(asked(6, 590), "bury expired");
+}
+
+#[test]
+fn a_delay_as_long_as_a_bucket_goes_into_it() {
+    let source = "orders".parse().unwrap();
+    let service =
+        Strategy::service(&source, "pay", &Buckets::default(), &"list(10s)".parse().unwrap()).unwrap();
+    assert_eq!(shown(&service.set_aside(Duration::from_secs(10), NOW)), "redrive.delay.10s 10s");
+    assert_eq!(shown(&service.set_aside(Duration::from_millis(9_999), NOW)), "orders.pay.return 9s");
+}
+
+#[test]
+fn every_delay_of_a_policy_must_be_reached_by_the_buckets() {
+    let source = "orders".parse().unwrap();
+    let service =
+        |policy: &str| Strategy::service(&source, "pay", &Buckets::default(), &policy.parse().unwrap());
+    assert!(service("list(49d)").is_ok());
+    assert!(service("list(4233590s, 49d)").is_err(), "the shorter one takes more hops");
+    assert!(service("list(49d) jitter 1%").is_err(), "any delay near it may come");
+    assert!(service("list(1h) jitter 50%").is_ok());
+}
+
+#[test]
+fn jitter_comes_from_the_origin_of_the_record() {
+    let rules = rules(policies("list(1000s) jitter 50%", "never", "never"), PerClass::default());
+    let route =
+        |origin: &str| rules.route(Class::Transient, None, &History::of(origin.parse().unwrap()), NOW);
+    assert_eq!(route("a/0/1"), route("a/0/1"));
+    assert_ne!(route("a/0/1"), route("a/0/2"));
 }
 
 fn any_policy() -> impl proptest::strategy::Strategy<Value = &'static str> {
@@ -217,13 +253,23 @@ proptest! {
             let asked = asked.map(Duration::from_secs);
             let route = rules.route(*class, asked, &history, now);
             prop_assert_eq!(&route, &rules.route(*class, asked, &history, now));
+            let before = history.retries;
             history = history.after(&route, now);
+            let waited = match &route {
+                Route::Again { after } => Some((Class::Transient, *after)),
+                Route::Block { until } => Some((Class::Outage, until.since(now))),
+                Route::Shelve { due } | Route::Forward { due, .. } => Some((Class::NotReady, due.since(now))),
+                Route::Bury(_) | Route::Drop(_) => None,
+            };
+            if let Some((stage, waited)) = waited {
+                let policy = &rules.policies[stage];
+                let delay = policy.delay(before.next(stage)).expect("a retry that the policy has");
+                let least = asked.unwrap_or(delay * u32::from(100 - policy.jitter().map_or(0, |p| p.get())) / 100);
+                prop_assert!(waited >= least, "{stage} waited {waited:?}, not {least:?}");
+            }
             now = match route {
                 Route::Again { after } => now.plus(after),
-                Route::Block { until: due } | Route::Shelve { due } | Route::Forward { due, .. } => {
-                    prop_assert!(due >= now);
-                    due
-                }
+                Route::Block { until: due } | Route::Shelve { due } | Route::Forward { due, .. } => due,
                 Route::Bury(_) | Route::Drop(_) => return Ok(()),
             };
         }
