@@ -23,6 +23,7 @@ struct Cli {
 const EXAMPLES: &str = "Examples:
   redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
+  redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
   redrive completions bash > /etc/bash_completion.d/redrive
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 78 invalid configuration.";
@@ -33,6 +34,8 @@ enum Command {
     Check(commands::check::Check),
     /// Show the schedule of a retry policy
     Explain(commands::explain::Explain),
+    /// Run the embedded broker on its own
+    Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
     Schema(commands::schema::Schema),
     /// Print completions for a shell
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let run = match Cli::parse().command {
         Command::Check(check) => check.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),
     };

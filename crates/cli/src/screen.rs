@@ -28,6 +28,6 @@ pub(crate) fn is_coloured() -> bool {
 
 /// Says that a command failed.
 pub(crate) fn failed(error: &io::Error) -> Exit {
-    say(&format!("error: cannot write the result: {error}"));
+    say(&format!("error: cannot go on: {error}"));
     Exit::Failed
 }

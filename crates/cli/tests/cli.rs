@@ -1,6 +1,7 @@
 //! The program as a person runs it: what it prints, where, and how it ends.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 struct Ran {
@@ -167,4 +168,43 @@ fn a_reader_that_leaves_early_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_broker_runs_until_it_is_told_to_stop_and_says_where_it_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        Command::new(env!("CARGO_BIN_EXE_redrive"))
+            .args(["broker", "--listen", "127.0.0.1:0", "--topic", "orders:3", "--data"])
+            .arg(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let address_of = |child: &mut std::process::Child| {
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    };
+    let mut broker = start();
+    let address = address_of(&mut broker);
+    assert!(std::net::TcpStream::connect(&address).is_ok(), "{address}");
+    let second = ran(&start().wait_with_output().unwrap());
+    assert_eq!(second.code, 1);
+    assert!(second.err.contains("another broker holds it") && second.err.contains("help:"), "{}", second.err);
+    let stopped = Command::new("kill").args(["-TERM", &broker.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    let ended = ran(&broker.wait_with_output().unwrap());
+    assert_eq!(ended.code, 0);
+    assert!(ended.err.ends_with("stopped\n"), "{}", ended.err);
+}
+
+#[test]
+fn a_broker_that_others_could_reach_is_refused() {
+    let ran = redrive(&["broker", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("no authentication") && ran.err.contains("--allow-remote"), "{}", ran.err);
+    assert_eq!(redrive(&["broker", "--topic", "a b:3"]).code, 2);
+    assert_eq!(redrive(&["broker", "--topic", "a:0"]).code, 2);
 }

@@ -155,18 +155,15 @@ pub(super) fn alter_incrementally(
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse {
     let one = |wanted: incremental::AlterConfigsResource| {
-        let outcome = change(
-            node,
-            wanted.resource_type,
-            &wanted.resource_name,
-            request.validate_only,
-            |mut overrides| {
-                for entry in &wanted.configs {
-                    apply(&mut overrides, entry)?;
-                }
-                Ok(overrides)
-            },
-        );
+        let change_all = |mut overrides| {
+            for entry in &wanted.configs {
+                apply(&mut overrides, entry)?;
+            }
+            Ok(overrides)
+        };
+        let outcome = unrepeated(&wanted.configs).and_then(|()| {
+            change(node, wanted.resource_type, &wanted.resource_name, request.validate_only, change_all)
+        });
         let (code, message) = told(outcome);
         incremental_alter_configs_response::AlterConfigsResourceResponse::default()
             .with_error_code(code)
@@ -176,6 +173,17 @@ pub(super) fn alter_incrementally(
     };
     IncrementalAlterConfigsResponse::default()
         .with_responses(request.resources.into_iter().map(one).collect())
+}
+
+/// What is named twice has no one meaning.
+fn unrepeated(entries: &[incremental::AlterableConfig]) -> Result<(), Refusal> {
+    let repeats = |(index, entry): (usize, &incremental::AlterableConfig)| {
+        entries[..index].iter().any(|earlier| earlier.name == entry.name)
+    };
+    match entries.iter().enumerate().any(repeats) {
+        true => Err((ResponseError::InvalidRequest, "Error due to duplicate config keys".into())),
+        false => Ok(()),
+    }
 }
 
 fn apply(

@@ -12,9 +12,9 @@ use kafka_protocol::messages::fetch_request::FetchPartition;
 use tokio::sync::Notify;
 
 use super::fetch_frame::{BY_ID, Fetched, FetchedPartition, FetchedTopic};
-use super::{Answer, Call};
+use super::{Answer, Call, check_epoch};
 use crate::clock;
-use crate::log::{Isolation, LEADER_EPOCH, ReadError, Window};
+use crate::log::{Isolation, ReadError, Window};
 use crate::node::Node;
 use crate::server::guard::Malformed;
 use crate::sync::set;
@@ -103,11 +103,7 @@ impl Wish {
 
     fn look_at(&self, wanted: &Wanted, taken: usize) -> Outcome {
         let partition = wanted.found.as_ref().map_err(|error| *error)?;
-        match wanted.request.current_leader_epoch {
-            -1 | LEADER_EPOCH => {}
-            older if older < LEADER_EPOCH => return Err(ResponseError::FencedLeaderEpoch),
-            _ => return Err(ResponseError::UnknownLeaderEpoch),
-        }
+        check_epoch(wanted.request.current_leader_epoch)?;
         let room = self.max_bytes.saturating_sub(taken);
         let limit = usize::try_from(wanted.request.partition_max_bytes).unwrap_or(0).min(room);
         // The first batch of an answer goes whole whatever its size, or a reader might never get past it.

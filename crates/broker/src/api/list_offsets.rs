@@ -15,6 +15,7 @@ use kafka_protocol::messages::{
     ListOffsetsRequest, ListOffsetsResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
 };
 
+use super::check_epoch;
 use crate::log::{At, Isolation, LEADER_EPOCH};
 use crate::node::Node;
 use crate::topics::partition::storage_error;
@@ -58,6 +59,7 @@ fn find(
 ) -> Result<At, ResponseError> {
     let topic = node.topics.get(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
     let partition = topic.partition(wanted.partition_index).ok_or(ResponseError::UnknownTopicOrPartition)?;
+    check_epoch(wanted.current_leader_epoch)?;
     let log = partition.log()?;
     let end = match isolation {
         Isolation::Uncommitted => log.next_offset(),
@@ -101,9 +103,9 @@ fn epoch_end(
 ) -> Result<(i32, i64), ResponseError> {
     let topic = node.topics.get(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
     let partition = topic.partition(wanted.partition).ok_or(ResponseError::UnknownTopicOrPartition)?;
-    match (wanted.current_leader_epoch, wanted.leader_epoch) {
-        (current, _) if current > LEADER_EPOCH => Err(ResponseError::UnknownLeaderEpoch),
-        (_, LEADER_EPOCH) => Ok((LEADER_EPOCH, partition.log()?.next_offset())),
+    check_epoch(wanted.current_leader_epoch)?;
+    match wanted.leader_epoch {
+        LEADER_EPOCH => Ok((LEADER_EPOCH, partition.log()?.next_offset())),
         _ => Ok((-1, -1)),
     }
 }

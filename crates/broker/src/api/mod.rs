@@ -27,6 +27,7 @@ use kafka_protocol::messages::{ApiKey, BrokerId, TopicName};
 use kafka_protocol::protocol::{Request, StrBytes};
 use tokio::sync::watch;
 
+use crate::log::LEADER_EPOCH;
 use crate::node::Node;
 use crate::server::guard::{self, Malformed};
 use crate::server::reply::Reply;
@@ -174,4 +175,13 @@ fn node_id() -> BrokerId {
 /// The code of an outcome; zero is success.
 fn code<T>(outcome: &Result<T, ResponseError>) -> i16 {
     outcome.as_ref().err().map_or(0, ResponseError::code)
+}
+
+/// Whether a client knows the present leader; one that does not say is taken to.
+fn check_epoch(current: i32) -> Result<(), ResponseError> {
+    match current {
+        -1 | LEADER_EPOCH => Ok(()),
+        older if older < LEADER_EPOCH => Err(ResponseError::FencedLeaderEpoch),
+        _ => Err(ResponseError::UnknownLeaderEpoch),
+    }
 }

@@ -48,6 +48,18 @@ struct Wish<'a> {
 
 type Verdict = Result<(), ResponseError>;
 
+/// The largest batch of Kafka's own offsets topic. A commit that would not fit there must not pass here.
+const OFFSETS_BATCH: usize = 1_048_588;
+
+/// What a commit takes in Kafka's offsets topic: a batch with a record for each partition.
+fn batch_size(group: &str, wishes: &[&Wish<'_>]) -> usize {
+    const BATCH_HEADER: usize = 61;
+    const RECORD: usize = 12 + 10 + 24; // framing, the key's and the value's fixed parts
+    let record =
+        |wish: &&Wish<'_>| RECORD + group.len() + wish.topic.len() + wish.metadata.map_or(0, |m| m.len());
+    BATCH_HEADER + wishes.iter().map(record).sum::<usize>()
+}
+
 impl Groups {
     /// `exists` is asked for the topic alone: like Kafka, any partition of it is taken.
     pub(crate) fn offset_commit(
@@ -171,6 +183,10 @@ impl Groups {
         let accepted: Vec<&Wish<'_>> = accepted.map(|(wish, _)| wish).collect();
         if accepted.is_empty() {
             return verdicts;
+        }
+        if batch_size(committer.group_id, &accepted) > OFFSETS_BATCH {
+            let refused = |verdict: Verdict| verdict.and(Err(ResponseError::InvalidCommitOffsetSize));
+            return verdicts.into_iter().map(refused).collect();
         }
         let arrival = desk.book.next_arrival();
         let offsets = accepted.iter().map(|wish| wish.committed(arrival, clock::now_ms())).collect();

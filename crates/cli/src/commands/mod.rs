@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod broker;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
