@@ -1,0 +1,104 @@
+//! The broker as its owner sees it: started with a configuration, asked for its address, told to stop.
+//! It stops when it is dropped, too, but then what is in hand is cut off.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tracing::info;
+
+use crate::config::BrokerConfig;
+use crate::error::Error;
+use crate::node::{self, Node};
+use crate::{server, tidy};
+
+/// A broker that runs.
+#[derive(Debug)]
+pub struct Broker {
+    address: SocketAddr,
+    node: Arc<Node>,
+    stop: watch::Sender<bool>,
+    cut: watch::Sender<u64>,
+    server: JoinHandle<()>,
+    /// Ends its tasks when it is dropped.
+    background: JoinSet<()>,
+}
+
+impl Broker {
+    /// Opens the data and listens. When this returns, clients can connect.
+    pub async fn start(config: BrokerConfig) -> Result<Broker, Error> {
+        let address = config.listen;
+        if !address.ip().is_loopback() && !config.allow_remote {
+            return Err(Error::Remote { address });
+        }
+        let node = Arc::new(Node::open(config)?);
+        Broker::serve(node, address).await
+    }
+
+    async fn serve(node: Arc<Node>, address: SocketAddr) -> Result<Broker, Error> {
+        let failed = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, stopped) = watch::channel(false);
+        let (cut, cuts) = watch::channel(0);
+        let mut background = JoinSet::new();
+        background.spawn(tidy::retain_from_time_to_time(node.clone()));
+        background.spawn(tidy::compact_from_time_to_time(node.clone()));
+        background.spawn(node.groups.clone().run());
+        background.spawn(node::expire_transactions(node.clone()));
+        background.spawn(node::finish_transactions(node.clone()));
+        let server = tokio::spawn(server::run(listener, node.clone(), stopped, cuts));
+        info!(%address, cluster = node.cluster_id, "the broker listens");
+        Ok(Broker { address, node, stop, cut, server, background })
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The id of the cluster; with a data directory it stays the same for ever.
+    pub fn cluster_id(&self) -> &str {
+        &self.node.cluster_id
+    }
+
+    /// Makes a topic unless one of that name is there.
+    pub fn create_topic(&self, name: &str, partitions: i32) -> Result<(), Error> {
+        self.node.create_topic(name, partitions)
+    }
+
+    /// Stops: requests in hand are finished, connections closed, logs forced to the disk, the data
+    /// directory released.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        let _ = (&mut self.server).await;
+        self.background.shutdown().await;
+        self.node.topics.close();
+        info!(address = %self.address, "the broker has stopped");
+    }
+
+    /// Removes what the topics' retention no longer keeps, as of `now` (milliseconds since 1970).
+    pub fn retain(&self, now: i64) {
+        tidy::retain(&self.node, now);
+    }
+
+    /// Compacts every topic that is to be compacted, as of `now`, whatever the share that is dirty. The
+    /// active segments are closed first.
+    pub fn compact(&self, now: i64) {
+        tidy::compact(&self.node, now, tidy::Demand::Now);
+    }
+
+    /// Closes every connection; clients come back by themselves.
+    pub fn close_connections(&self) {
+        self.cut.send_modify(|count| *count += 1);
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.server.abort();
+    }
+}
