@@ -61,7 +61,10 @@ impl ConsumerContext for Rebalances {
 }
 
 /// Sends a record and waits until it is acknowledged.
-pub fn deliver<K, P>(producer: &FutureProducer, record: FutureRecord<'_, K, P>) -> Result<Delivery, RDKafkaErrorCode>
+pub fn deliver<K, P>(
+    producer: &FutureProducer,
+    record: FutureRecord<'_, K, P>,
+) -> Result<Delivery, RDKafkaErrorCode>
 where
     K: ToBytes + ?Sized,
     P: ToBytes + ?Sized,
@@ -88,7 +91,9 @@ pub fn deliver_all(
         producer.send_result(record).map_err(|(refused, _)| refused).expect("room in the queue")
     };
     let sent: Vec<_> = values.into_iter().map(|value| send(value.as_ref())).collect();
-    sent.into_iter().map(|sent| block_on(sent).expect("a producer that lives").expect("delivered").offset).collect()
+    sent.into_iter()
+        .map(|sent| block_on(sent).expect("a producer that lives").expect("delivered").offset)
+        .collect()
 }
 
 fn code(refused: &KafkaError) -> RDKafkaErrorCode {

@@ -4,6 +4,7 @@
 //! A test is a function of a [`Target`] that knows nothing of which one it is given; [`on_both!`] makes
 //! a test of it per broker. Where brokers may rightly differ, the test says so and why.
 
+mod calls;
 mod clients;
 mod clock;
 mod embedded;
@@ -11,6 +12,7 @@ mod raw;
 mod reading;
 mod target;
 
+pub use calls::{Appetite, Isolation};
 pub use clients::{Delivery, Member, Rebalances, deliver, deliver_all};
 pub use clock::{PATIENCE, eventually, later, now_ms, timed};
 pub use raw::{Connection, error, group_id, records, text, topic_name, transactional_id};

@@ -37,7 +37,8 @@ impl Connection {
     pub fn ask<R: Request>(&mut self, request: &R, version: i16) -> R::Response {
         self.send(request, version);
         let mut answer = self.receive().expect("an answer");
-        let header = ResponseHeader::decode(&mut answer, R::Response::header_version(version)).expect("a header");
+        let header =
+            ResponseHeader::decode(&mut answer, R::Response::header_version(version)).expect("a header");
         assert_eq!(header.correlation_id, self.sent, "the answer to another request");
         let response = R::Response::decode(&mut answer, version).expect("an answer that can be read");
         assert!(answer.is_empty(), "{} bytes after the answer", answer.len());
@@ -105,7 +106,8 @@ pub fn records(values: &[&str], change: impl Fn(usize, &mut Record)) -> Bytes {
             producer_epoch: NO_PRODUCER_EPOCH,
             timestamp_type: TimestampType::Creation,
             offset: place as i64,
-            sequence: NO_SEQUENCE,
+            // Counted on even where there is none, or the codec makes a batch of each record.
+            sequence: NO_SEQUENCE + i32::try_from(place).expect("a small batch"),
             timestamp,
             key: None,
             value: Some(Bytes::copy_from_slice(value.as_bytes())),

@@ -51,7 +51,8 @@ impl Target {
 /// The values of records, as text.
 #[must_use]
 pub fn values(messages: &[OwnedMessage]) -> Vec<String> {
-    let text = |message: &OwnedMessage| String::from_utf8_lossy(message.payload().unwrap_or(b"-")).into_owned();
+    let text =
+        |message: &OwnedMessage| String::from_utf8_lossy(message.payload().unwrap_or(b"-")).into_owned();
     messages.iter().map(text).collect()
 }
 

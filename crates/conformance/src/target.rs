@@ -95,7 +95,8 @@ impl Target {
     #[must_use]
     pub fn transactional(&self, id: &str) -> FutureProducer {
         let producer = self.producer(&[("transactional.id", id)]);
-        rdkafka::producer::Producer::init_transactions(&producer, PATIENCE).expect("a transactional producer");
+        rdkafka::producer::Producer::init_transactions(&producer, PATIENCE)
+            .expect("a transactional producer");
         producer
     }
 
@@ -116,7 +117,13 @@ impl Target {
 
     /// A consumer outside any group, at this offset of one partition. It reports the end.
     #[must_use]
-    pub fn reader(&self, topic: &str, partition: i32, from: Offset, properties: Properties<'_>) -> BaseConsumer {
+    pub fn reader(
+        &self,
+        topic: &str,
+        partition: i32,
+        from: Offset,
+        properties: Properties<'_>,
+    ) -> BaseConsumer {
         let mut config = self.config(&[
             ("group.id", "test-readers"),
             ("enable.auto.commit", "false"),

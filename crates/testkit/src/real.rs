@@ -23,7 +23,9 @@ pub fn kafka() -> Option<Cluster> {
         ("sasl.username", "REDRIVE_KAFKA_USER"),
         ("sasl.password", "REDRIVE_KAFKA_PASSWORD"),
     ];
-    let properties = properties.into_iter().filter_map(|(name, variable)| Some((name.to_owned(), env::var(variable).ok()?)));
+    let properties = properties
+        .into_iter()
+        .filter_map(|(name, variable)| Some((name.to_owned(), env::var(variable).ok()?)));
     Some(Cluster { brokers, properties: properties.collect() })
 }
 
@@ -44,6 +46,7 @@ fn offered(what: &str, variable: &str, remedy: &str) -> Option<String> {
     );
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Past the test runner, which keeps what a passing test prints to itself.
-    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no {what}, {variable} is not set; start it: {remedy}");
+    let _ =
+        writeln!(std::io::stderr(), "SKIPPED {test}: no {what}, {variable} is not set; start it: {remedy}");
     None
 }

@@ -7,7 +7,9 @@ use kafka_protocol::messages::alter_configs_request::{
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use kafka_protocol::messages::{AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest};
-use rdkafka::admin::{AlterConfig, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AlterConfig, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::error::RDKafkaErrorCode;
 use redrive_conformance::{Target, error, eventually, on_both, text};
 
@@ -42,7 +44,11 @@ fn settings_given_at_birth_are_described_beside_the_defaults(broker: &Target) {
     let described = describe(broker, &topic).expect("settings");
     for (name, value) in given {
         let entry = described.get(name).expect("a known setting");
-        assert_eq!((entry.value.as_deref(), &entry.source), (Some(value), &ConfigSource::DynamicTopic), "{name}");
+        assert_eq!(
+            (entry.value.as_deref(), &entry.source),
+            (Some(value), &ConfigSource::DynamicTopic),
+            "{name}"
+        );
         assert!(!entry.is_default && !entry.is_read_only && !entry.is_sensitive, "{entry:?}");
     }
     for (name, value) in [
@@ -134,7 +140,8 @@ fn altering_as_a_whole_forgets_what_is_not_named(broker: &Target) {
     let topic = broker.topic_with("whole", 1, &[("retention.ms", "1000000"), ("segment.ms", "2000000")]);
     let alter = |setting, value| {
         let wish = AlterConfig::new(ResourceSpecifier::Topic(&topic)).set(setting, value);
-        let answer = broker.wait(broker.admin().alter_configs([&wish], &broker.options())).expect("an answer");
+        let answer =
+            broker.wait(broker.admin().alter_configs([&wish], &broker.options())).expect("an answer");
         answer.into_iter().next().expect("a result").map_err(|(_, code)| code)
     };
     alter("retention.ms", "3000000").expect("altered");

@@ -36,11 +36,15 @@ fn headers_come_back_in_order_with_duplicates_bytes_null_and_empty(broker: &Targ
         ("", Some(b"a key of no length")),
         ("schlüssel", Some("wert".as_bytes())),
     ];
-    let insert = |headers: OwnedHeaders, (key, value): &(&str, Option<&[u8]>)| headers.insert(Header { key, value: *value });
+    let insert = |headers: OwnedHeaders, (key, value): &(&str, Option<&[u8]>)| {
+        headers.insert(Header { key, value: *value })
+    };
     let built = given.iter().fold(OwnedHeaders::new(), |headers, header| insert(headers, header));
-    deliver(&broker.producer(&[]), FutureRecord::to(&topic).key("k").payload("v").headers(built)).expect("delivered");
+    deliver(&broker.producer(&[]), FutureRecord::to(&topic).key("k").payload("v").headers(built))
+        .expect("delivered");
     let read = broker.read(&topic, 0, "read_uncommitted");
-    let expected: Vec<Copied> = given.iter().map(|(key, value)| ((*key).to_owned(), value.map(<[u8]>::to_vec))).collect();
+    let expected: Vec<Copied> =
+        given.iter().map(|(key, value)| ((*key).to_owned(), value.map(<[u8]>::to_vec))).collect();
     assert_eq!(headers(&read[0]), expected);
 }
 
@@ -111,13 +115,16 @@ fn every_acknowledgement_level_delivers(broker: &Target) {
             "0" => assert_eq!(at.len(), 3),
             _ => assert_eq!(at, [0, 1, 2]),
         }
-        redrive_conformance::eventually("all records", || (broker.watermarks(&topic, 0) == (0, 3)).then_some(()));
+        redrive_conformance::eventually("all records", || {
+            (broker.watermarks(&topic, 0) == (0, 3)).then_some(())
+        });
         assert_eq!(values(&broker.read(&topic, 0, "read_uncommitted")), ["a", "b", "c"]);
     }
 }
 
 fn a_record_above_the_limit_is_refused_and_one_below_is_read_whole(broker: &Target) {
-    let (standard, raised) = (broker.topic("limit", 1), broker.topic_with("raised", 1, &[("max.message.bytes", "4000000")]));
+    let (standard, raised) =
+        (broker.topic("limit", 1), broker.topic_with("raised", 1, &[("max.message.bytes", "4000000")]));
     let producer = broker.producer(&[("message.max.bytes", "10000000")]);
     let send = |topic: &str, size: usize| {
         let value = vec![b'x'; size];
@@ -130,7 +137,8 @@ fn a_record_above_the_limit_is_refused_and_one_below_is_read_whole(broker: &Targ
     assert_eq!(send(&raised, 3), Ok(1));
     // More than the reader asks for at once: the first batch comes whole all the same.
     let from = rdkafka::Offset::Beginning;
-    let limits = [("fetch.message.max.bytes", "1000"), ("fetch.max.bytes", "10000"), ("message.max.bytes", "10000")];
+    let limits =
+        [("fetch.message.max.bytes", "1000"), ("fetch.max.bytes", "10000"), ("message.max.bytes", "10000")];
     let reader = broker.reader(&raised, 0, from, &limits);
     let read = [redrive_conformance::next_message(&reader), redrive_conformance::next_message(&reader)];
     assert_eq!(read.each_ref().map(|message| message.payload().map(<[u8]>::len)), [Some(3_900_000), Some(3)]);

@@ -21,7 +21,8 @@ on_both!(
 );
 
 fn metadata(connection: &mut Connection, topic: MetadataRequestTopic) -> MetadataResponseTopic {
-    let request = MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false);
+    let request =
+        MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false);
     connection.ask(&request, 12).topics.remove(0)
 }
 
@@ -50,8 +51,8 @@ fn the_id_is_the_same_wherever_it_is_asked_for(broker: &Target) {
     broker.wait_for(&name, 2);
     assert_eq!(metadata(&mut connection, named(&name)).topic_id, id);
 
-    let request =
-        DescribeTopicPartitionsRequest::default().with_topics(vec![TopicRequest::default().with_name(topic_name(&name))]);
+    let request = DescribeTopicPartitionsRequest::default()
+        .with_topics(vec![TopicRequest::default().with_name(topic_name(&name))]);
     let described = connection.ask(&request, 0).topics.remove(0);
     assert_eq!((described.error_code, described.topic_id), (0, id));
     let partitions: Vec<_> = described.partitions.iter().map(|partition| partition.partition_index).collect();
@@ -67,7 +68,8 @@ fn a_topic_made_anew_has_a_new_id(broker: &Target) {
     let first = create(&mut connection, &name).expect("a topic");
     broker.wait_for(&name, 2);
     let state = DeleteTopicState::default().with_name(None).with_topic_id(first);
-    let gone = connection.ask(&DeleteTopicsRequest::default().with_topics(vec![state]).with_timeout_ms(10_000), 6);
+    let gone =
+        connection.ask(&DeleteTopicsRequest::default().with_topics(vec![state]).with_timeout_ms(10_000), 6);
     assert_eq!((gone.responses[0].error_code, gone.responses[0].topic_id), (0, first));
     let second = eventually("the name is free", || create(&mut connection, &name));
     assert_ne!(first, second);
