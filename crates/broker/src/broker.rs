@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+#[cfg(feature = "faults")]
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -12,6 +14,8 @@ use tracing::info;
 use crate::config::BrokerConfig;
 use crate::error::Error;
 use crate::node::{self, Node};
+#[cfg(feature = "faults")]
+use crate::{clock, config::Data};
 use crate::{server, tidy};
 
 /// A broker that runs.
@@ -51,7 +55,14 @@ impl Broker {
         background.spawn(node::finish_transactions(node.clone()));
         let server = tokio::spawn(server::run(listener, node.clone(), stopped, cuts));
         info!(%address, cluster = node.cluster_id, "the broker listens");
-        Ok(Broker { address, node, stop, cut, server, background })
+        Ok(Broker {
+            address,
+            node,
+            stop,
+            cut,
+            server,
+            background,
+        })
     }
 
     /// Where clients connect.
@@ -93,6 +104,50 @@ impl Broker {
     /// Closes every connection; clients come back by themselves.
     pub fn close_connections(&self) {
         self.cut.send_modify(|count| *count += 1);
+    }
+}
+
+#[cfg(feature = "faults")]
+impl Broker {
+    /// The faults on order.
+    pub fn faults(&self) -> crate::faults::Faults {
+        self.node.faults.clone()
+    }
+
+    /// Dies and starts again on the same address: connections break, requests in hand are cut off, and
+    /// what was not written is gone, as with `kill -9`. In memory the data stays; members of groups do too.
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.server.abort();
+        let _ = (&mut self.server).await;
+        self.background.shutdown().await;
+        let node = match self.node.config.data {
+            Data::Memory => self.node.clone(),
+            Data::Dir(_) => self.reopened().await?,
+        };
+        *self = Broker::serve(node, self.address).await?;
+        Ok(())
+    }
+
+    /// The state as the directory has it. The old one must be let go first, by whoever still holds it.
+    async fn reopened(&mut self) -> Result<Arc<Node>, Error> {
+        const TURNS: u32 = 500;
+        let (config, faults) = (self.node.config.clone(), self.node.faults.clone());
+        let empty = BrokerConfig {
+            data: Data::Memory,
+            ..config.clone()
+        };
+        self.node = Arc::new(Node::open(empty)?);
+        for turn in 0.. {
+            match Node::open(config.clone()) {
+                Ok(mut node) => {
+                    node.faults = faults;
+                    return Ok(Arc::new(node));
+                }
+                Err(Error::InUse { .. }) if turn < TURNS => clock::sleep(Duration::from_millis(10)).await,
+                Err(error) => return Err(error),
+            }
+        }
+        unreachable!("left by a return")
     }
 }
 

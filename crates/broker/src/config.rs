@@ -36,6 +36,10 @@ pub struct BrokerConfig {
     pub compaction_interval: Duration,
     /// How long a new group waits for more members before its first rebalance.
     pub group_initial_rebalance_delay: Duration,
+    /// Whether members of groups are still members after a restart, until their sessions end, as with
+    /// Kafka. Where all clients live in the broker's own process they died with it: false, and a group
+    /// need not wait for them.
+    pub restore_group_members: bool,
 }
 
 impl Default for BrokerConfig {
@@ -51,6 +55,7 @@ impl Default for BrokerConfig {
             retention_interval: Duration::from_secs(300),
             compaction_interval: Duration::from_secs(15),
             group_initial_rebalance_delay: Duration::ZERO,
+            restore_group_members: true,
         }
     }
 }

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The address can be reached by others, and that was not allowed.
-    #[error("cannot listen on {address}: others could reach it and there is no authentication; allow it with allow_remote")]
+    #[error(
+        "cannot listen on {address}: others could reach it and there is no authentication; allow it with allow_remote"
+    )]
     Remote {
         /// The address that was asked for.
         address: SocketAddr,

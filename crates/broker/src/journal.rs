@@ -23,7 +23,7 @@ const MAX_ENTRY: usize = 256 << 20;
 
 /// The journal of one owner.
 #[derive(Debug)]
-pub struct Journal(Mutex<Backing>);
+pub(crate) struct Journal(Mutex<Backing>);
 
 #[derive(Debug)]
 enum Backing {
@@ -43,7 +43,7 @@ struct Tail {
 
 impl Journal {
     /// Opens or creates the file and returns its entries; without a path nothing is kept.
-    pub fn open(path: Option<&Path>) -> io::Result<(Self, Vec<Bytes>)> {
+    pub(crate) fn open(path: Option<&Path>) -> io::Result<(Self, Vec<Bytes>)> {
         let Some(path) = path else {
             return Ok((Self(Mutex::new(Backing::Memory)), Vec::new()));
         };
@@ -70,7 +70,7 @@ impl Journal {
     }
 
     /// Adds an entry, whole or not at all.
-    pub fn append(&self, entry: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&self, entry: &[u8]) -> io::Result<()> {
         match &mut *self.backing() {
             Backing::Memory => Ok(()),
             Backing::File(tail) => tail.append(&framed(entry)?),
@@ -78,7 +78,7 @@ impl Journal {
     }
 
     /// Replaces all entries by these; a crash leaves either the old or the new ones.
-    pub fn rewrite(&self, live: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
+    pub(crate) fn rewrite(&self, live: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
         match &mut *self.backing() {
             Backing::Memory => Ok(()),
             Backing::File(tail) => tail.rewrite(live),
@@ -86,7 +86,7 @@ impl Journal {
     }
 
     /// The size of the file.
-    pub fn len_bytes(&self) -> u64 {
+    pub(crate) fn len_bytes(&self) -> u64 {
         match &*self.backing() {
             Backing::Memory => 0,
             Backing::File(tail) => tail.len,

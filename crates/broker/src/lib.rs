@@ -9,6 +9,8 @@ mod broker;
 mod clock;
 mod config;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod groups;
 mod journal;
 mod log;

@@ -34,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) topics: Topics,
     pub(crate) groups: Groups,
     pub(crate) transactions: Transactions,
+    #[cfg(feature = "faults")]
+    pub(crate) faults: crate::faults::Faults,
     /// Held while a transaction is ended.
     endings: Mutex<()>,
     /// Told when an ending failed.
@@ -50,22 +52,45 @@ impl Node {
             Data::Dir(path) => Some(path.clone()),
         };
         let lock = dir.as_deref().map(hold).transpose()?;
-        let failed = |source| Error::Open { path: dir.clone().unwrap_or_default(), source };
+        let failed = |source| Error::Open {
+            path: dir.clone().unwrap_or_default(),
+            source,
+        };
         let cluster_id = cluster_id(dir.as_deref()).map_err(failed)?;
         let topics = Topics::open(dir.as_deref(), Handles::new(config.open_files)).map_err(failed)?;
         let delay = i32::try_from(config.group_initial_rebalance_delay.as_millis()).unwrap_or(i32::MAX);
-        let rules = GroupsConfig { initial_rebalance_delay_ms: delay, ..GroupsConfig::default() };
+        let rules = GroupsConfig {
+            initial_rebalance_delay_ms: delay,
+            restore_members: config.restore_group_members,
+            ..GroupsConfig::default()
+        };
         let groups = Groups::open(dir.as_deref(), rules).map_err(failed)?;
-        let transactions = Transactions::open(dir.as_deref(), TransactionsConfig::default()).map_err(failed)?;
-        let node = Node { config, cluster_id, topics, groups, transactions, endings: Mutex::default(), unfinished: Notify::new(), _lock: lock };
+        let transactions =
+            Transactions::open(dir.as_deref(), TransactionsConfig::default()).map_err(failed)?;
+        let node = Node {
+            config,
+            cluster_id,
+            topics,
+            groups,
+            transactions,
+            #[cfg(feature = "faults")]
+            faults: crate::faults::Faults::default(),
+            endings: Mutex::default(),
+            unfinished: Notify::new(),
+            _lock: lock,
+        };
         // Decided before the process died: readers must not wait for it any longer.
-        node.finish().map_err(|error| failed(io::Error::other(error.to_string())))?;
+        node.finish()
+            .map_err(|error| failed(io::Error::other(error.to_string())))?;
         Ok(node)
     }
 
     /// Makes a topic unless it is there.
     pub(crate) fn create_topic(&self, topic: &str, partitions: i32) -> Result<(), Error> {
-        let refused = |reason: String| Error::Topic { topic: topic.to_owned(), reason };
+        let refused = |reason: String| Error::Topic {
+            topic: topic.to_owned(),
+            reason,
+        };
         if let Some(fault) = name::fault(topic) {
             return Err(refused(fault.into()));
         }
@@ -87,7 +112,8 @@ impl Node {
         version: i16,
     ) -> Result<(), ResponseError> {
         let id = transactional_id.ok_or(ResponseError::InvalidRecord)?;
-        self.transactions.verify_partition(id, header.producer_id, header.producer_epoch, place, version)
+        self.transactions
+            .verify_partition(id, header.producer_id, header.producer_epoch, place, version)
     }
 
     /// Ends a transaction: a marker into every partition, the groups' offsets, and only then it counts
@@ -99,23 +125,38 @@ impl Node {
     }
 
     fn end(&self, ending: &Ending) -> Result<(), ResponseError> {
-        let marker = Marker { producer_id: ending.producer_id, epoch: ending.epoch, commit: ending.commit };
+        let marker = Marker {
+            producer_id: ending.producer_id,
+            epoch: ending.epoch,
+            commit: ending.commit,
+        };
         for (name, index) in &ending.partitions {
-            let Some(topic) = self.topics.get(name) else { continue };
-            let Some(partition) = topic.partition(*index) else { continue };
+            let Some(topic) = self.topics.get(name) else {
+                continue;
+            };
+            let Some(partition) = topic.partition(*index) else {
+                continue;
+            };
             match partition.mark(marker, topic.config().settings(), clock::now_ms()) {
                 Ok(()) | Err(ResponseError::UnknownTopicOrPartition) => {}
                 Err(error) => return Err(error),
             }
         }
-        let groups = self.groups.complete_transaction(ending.producer_id, &ending.groups, ending.commit);
-        groups.and_then(|()| self.transactions.complete(ending)).map_err(|e| storage_error(&e))
+        let groups = self
+            .groups
+            .complete_transaction(ending.producer_id, &ending.groups, ending.commit);
+        groups
+            .and_then(|()| self.transactions.complete(ending))
+            .map_err(|e| storage_error(&e))
     }
 
     /// Ends what was decided and not carried out.
     fn finish(&self) -> Result<(), ResponseError> {
         let _alone = lock(&self.endings);
-        self.transactions.unfinished().iter().try_for_each(|ending| self.end(ending))
+        self.transactions
+            .unfinished()
+            .iter()
+            .try_for_each(|ending| self.end(ending))
     }
 
     /// Forgets what groups committed for a topic that is gone.
@@ -146,9 +187,17 @@ pub(crate) async fn finish_transactions(node: Arc<Node>) {
 }
 
 fn hold(dir: &Path) -> Result<File, Error> {
-    let failed = |source| Error::Open { path: dir.to_owned(), source };
+    let failed = |source| Error::Open {
+        path: dir.to_owned(),
+        source,
+    };
     fs::create_dir_all(dir).map_err(failed)?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(failed)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join("lock"))
+        .map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
@@ -159,7 +208,9 @@ fn hold(dir: &Path) -> Result<File, Error> {
 /// The id of this cluster, made at the first start.
 fn cluster_id(dir: Option<&Path>) -> io::Result<String> {
     let fresh = || Uuid::new_v4().simple().to_string()[..22].to_owned();
-    let Some(path) = dir.map(|dir| dir.join("cluster-id")) else { return Ok(fresh()) };
+    let Some(path) = dir.map(|dir| dir.join("cluster-id")) else {
+        return Ok(fresh());
+    };
     match fs::read_to_string(&path) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),

@@ -40,10 +40,17 @@ pub(crate) async fn compact_from_time_to_time(node: Arc<Node>) {
 pub(crate) fn retain(node: &Node, now: i64) {
     each(node, |partition, settings| {
         let _alone = lock(&partition.tidying);
-        let Ok(mut log) = partition.log() else { return Ok(()) };
+        let Ok(mut log) = partition.log() else {
+            return Ok(());
+        };
         let removed = log.retain(settings, now)?;
         if removed > 0 {
-            info!(partition = partition.index, segments = removed, start = log.start(), "removed old segments");
+            info!(
+                partition = partition.index,
+                segments = removed,
+                start = log.start(),
+                "removed old segments"
+            );
         }
         Ok(())
     });
@@ -57,7 +64,9 @@ pub(crate) fn compact(node: &Node, now: i64, demand: Demand) {
         }
         let _alone = lock(&partition.tidying);
         let plan = {
-            let Ok(mut log) = partition.log() else { return Ok(()) };
+            let Ok(mut log) = partition.log() else {
+                return Ok(());
+            };
             if demand == Demand::Now {
                 log.roll()?;
             }
@@ -66,7 +75,9 @@ pub(crate) fn compact(node: &Node, now: i64, demand: Demand) {
         let Some(plan) = plan else { return Ok(()) };
         // The log is free while the new segments are written.
         let compacted = plan.carry_out(now)?;
-        let Ok(mut log) = partition.log() else { return Ok(()) };
+        let Ok(mut log) = partition.log() else {
+            return Ok(());
+        };
         let saved = log.swap(compacted)?;
         info!(partition = partition.index, saved, "compacted");
         Ok(())

@@ -8,7 +8,7 @@ use super::{Answer, Call};
 use crate::server::reply::Reply;
 use crate::server::versions;
 
-pub(super) fn answer(request: ApiVersionsRequest, version: i16) -> ApiVersionsResponse {
+pub(super) fn answer(request: &ApiVersionsRequest, version: i16) -> ApiVersionsResponse {
     if version >= 3 && !is_name(&request.client_software_name) {
         return ApiVersionsResponse::default().with_error_code(ResponseError::InvalidRequest.code());
     }

@@ -12,8 +12,8 @@ use kafka_protocol::messages::describe_configs_response::{
 };
 use kafka_protocol::messages::{
     AlterConfigsRequest, AlterConfigsResponse, DescribeConfigsRequest, DescribeConfigsResponse,
-    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, incremental_alter_configs_request as incremental,
-    incremental_alter_configs_response,
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
+    incremental_alter_configs_request as incremental, incremental_alter_configs_response,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -42,10 +42,19 @@ pub(super) fn describe(node: &Node, request: DescribeConfigsRequest) -> Describe
     let synonyms = request.include_synonyms;
     let one = |wanted: DescribeConfigsResource| {
         let result = DescribeConfigsResult::default().with_resource_type(wanted.resource_type);
-        let asked = |name: &str| wanted.configuration_keys.as_ref().is_none_or(|keys| keys.iter().any(|key| **key == *name));
+        let asked = |name: &str| {
+            wanted
+                .configuration_keys
+                .as_ref()
+                .is_none_or(|keys| keys.iter().any(|key| **key == *name))
+        };
         let result = match described(node, &wanted, synonyms) {
-            Ok(configs) => result.with_configs(configs.into_iter().filter(|config| asked(&config.name)).collect()),
-            Err((error, reason)) => result.with_error_code(error.code()).with_error_message(Some(text(reason))),
+            Ok(configs) => {
+                result.with_configs(configs.into_iter().filter(|config| asked(&config.name)).collect())
+            }
+            Err((error, reason)) => result
+                .with_error_code(error.code())
+                .with_error_message(Some(text(reason))),
         };
         result.with_resource_name(wanted.resource_name.clone())
     };
@@ -59,24 +68,38 @@ fn described(
 ) -> Result<Vec<DescribeConfigsResourceResult>, Refusal> {
     match wanted.resource_type {
         TOPIC => {
-            let topic = node.topics.get(&wanted.resource_name).ok_or_else(|| unknown_topic(&wanted.resource_name))?;
+            let topic = node
+                .topics
+                .get(&wanted.resource_name)
+                .ok_or_else(|| unknown_topic(&wanted.resource_name))?;
             let config = topic.config();
             let shown = known::all().into_iter().filter(|known| is_shown(known, &config));
-            Ok(shown.map(|known| topic_entry(&known, &config, synonyms)).collect())
+            Ok(shown
+                .map(|known| topic_entry(&known, &config, synonyms))
+                .collect())
         }
         BROKER => match wanted.resource_name.as_str() {
             "" => Ok(Vec::new()),
             name if name == NODE.to_string() => Ok(broker_entries(node)),
-            name => Err((ResponseError::InvalidRequest, format!("Unexpected broker id, expected {NODE}, but received {name}"))),
+            name => Err((
+                ResponseError::InvalidRequest,
+                format!("Unexpected broker id, expected {NODE}, but received {name}"),
+            )),
         },
-        other => Err((ResponseError::InvalidRequest, format!("Unsupported resource type: {other}"))),
+        other => Err((
+            ResponseError::InvalidRequest,
+            format!("Unsupported resource type: {other}"),
+        )),
     }
 }
 
 fn topic_entry(known: &Known, config: &Config, synonyms: bool) -> DescribeConfigsResourceResult {
     let (value, is_set) = config.value(known);
     let synonym = |value: &str, source| {
-        DescribeConfigsSynonym::default().with_name(text(known.name)).with_value(Some(text(value))).with_source(source)
+        DescribeConfigsSynonym::default()
+            .with_name(text(known.name))
+            .with_value(Some(text(value)))
+            .with_source(source)
     };
     let set = is_set.then(|| synonym(value, TOPIC_SOURCE));
     let all = set.into_iter().chain([synonym(known.default, DEFAULT_SOURCE)]);
@@ -94,13 +117,21 @@ fn broker_entries(node: &Node) -> Vec<DescribeConfigsResourceResult> {
         Data::Dir(path) => path.display().to_string(),
     };
     let entries = [
-        ("auto.create.topics.enable", node.config.auto_create_topics.to_string(), 1),
+        (
+            "auto.create.topics.enable",
+            node.config.auto_create_topics.to_string(),
+            1,
+        ),
         ("default.replication.factor", "1".to_owned(), 3),
         ("log.dirs", dir, 2),
         ("min.insync.replicas", "1".to_owned(), 3),
         ("node.id", NODE.to_string(), 3),
         ("num.partitions", node.config.default_partitions.to_string(), 3),
-        ("socket.request.max.bytes", node.config.max_request_bytes.to_string(), 3),
+        (
+            "socket.request.max.bytes",
+            node.config.max_request_bytes.to_string(),
+            3,
+        ),
     ];
     let entry = |(name, value, kind): (&str, String, i8)| {
         DescribeConfigsResourceResult::default()
@@ -116,14 +147,23 @@ fn broker_entries(node: &Node) -> Vec<DescribeConfigsResourceResult> {
 /// Replaces all that was set, as the old API does.
 pub(super) fn alter(node: &Node, request: AlterConfigsRequest) -> AlterConfigsResponse {
     let one = |wanted: AlterConfigsResource| {
-        let outcome = change(node, wanted.resource_type, &wanted.resource_name, request.validate_only, |_| {
-            let mut overrides = BTreeMap::new();
-            for entry in &wanted.configs {
-                let value = entry.value.as_ref().ok_or_else(|| BadConfig::Null(entry.name.to_string()))?;
-                overrides.insert(entry.name.to_string(), value.to_string());
-            }
-            Ok(overrides)
-        });
+        let outcome = change(
+            node,
+            wanted.resource_type,
+            &wanted.resource_name,
+            request.validate_only,
+            |_| {
+                let mut overrides = BTreeMap::new();
+                for entry in &wanted.configs {
+                    let value = entry
+                        .value
+                        .as_ref()
+                        .ok_or_else(|| BadConfig::Null(entry.name.to_string()))?;
+                    overrides.insert(entry.name.to_string(), value.to_string());
+                }
+                Ok(overrides)
+            },
+        );
         let (code, message) = told(outcome);
         AlterConfigsResourceResponse::default()
             .with_error_code(code)
@@ -140,12 +180,18 @@ pub(super) fn alter_incrementally(
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse {
     let one = |wanted: incremental::AlterConfigsResource| {
-        let outcome = change(node, wanted.resource_type, &wanted.resource_name, request.validate_only, |mut overrides| {
-            for entry in &wanted.configs {
-                apply(&mut overrides, entry)?;
-            }
-            Ok(overrides)
-        });
+        let outcome = change(
+            node,
+            wanted.resource_type,
+            &wanted.resource_name,
+            request.validate_only,
+            |mut overrides| {
+                for entry in &wanted.configs {
+                    apply(&mut overrides, entry)?;
+                }
+                Ok(overrides)
+            },
+        );
         let (code, message) = told(outcome);
         incremental_alter_configs_response::AlterConfigsResourceResponse::default()
             .with_error_code(code)
@@ -153,27 +199,48 @@ pub(super) fn alter_incrementally(
             .with_resource_type(wanted.resource_type)
             .with_resource_name(wanted.resource_name)
     };
-    IncrementalAlterConfigsResponse::default().with_responses(request.resources.into_iter().map(one).collect())
+    IncrementalAlterConfigsResponse::default()
+        .with_responses(request.resources.into_iter().map(one).collect())
 }
 
-fn apply(overrides: &mut BTreeMap<String, String>, entry: &incremental::AlterableConfig) -> Result<(), BadConfig> {
+fn apply(
+    overrides: &mut BTreeMap<String, String>,
+    entry: &incremental::AlterableConfig,
+) -> Result<(), BadConfig> {
     const SET: i8 = 0;
     const DELETE: i8 = 1;
     const APPEND: i8 = 2;
     const SUBTRACT: i8 = 3;
     let name = entry.name.to_string();
     let known = known::find(&name).ok_or_else(|| BadConfig::Unknown(name.clone()))?;
-    let value = || entry.value.as_ref().map(ToString::to_string).ok_or_else(|| BadConfig::Null(name.clone()));
-    let fault = |fault: &str| BadConfig::Value { name: name.clone(), value: entry.config_operation.to_string(), fault: fault.into() };
+    let value = || {
+        entry
+            .value
+            .as_ref()
+            .map(ToString::to_string)
+            .ok_or_else(|| BadConfig::Null(name.clone()))
+    };
+    let fault = |fault: &str| BadConfig::Value {
+        name: name.clone(),
+        value: entry.config_operation.to_string(),
+        fault: fault.into(),
+    };
     let is_list = matches!(known.kind, Kind::List | Kind::Several(_));
     match entry.config_operation {
         SET => drop(overrides.insert(name.clone(), value()?)),
         DELETE => drop(overrides.remove(&name)),
-        APPEND | SUBTRACT if !is_list => return Err(fault("only lists can be appended to or subtracted from")),
+        APPEND | SUBTRACT if !is_list => {
+            return Err(fault("only lists can be appended to or subtracted from"));
+        }
         APPEND | SUBTRACT => {
             let value = value()?;
-            let current = overrides.get(&name).cloned().unwrap_or_else(|| known.default.into());
-            let mut items: Vec<&str> = known::list(&current).filter(|item| !known::list(&value).any(|v| v == *item)).collect();
+            let current = overrides
+                .get(&name)
+                .cloned()
+                .unwrap_or_else(|| known.default.into());
+            let mut items: Vec<&str> = known::list(&current)
+                .filter(|item| !known::list(&value).any(|v| v == *item))
+                .collect();
             if entry.config_operation == APPEND {
                 items.extend(known::list(&value));
             }
@@ -201,11 +268,16 @@ fn change(
     if validate_only {
         return Ok(());
     }
-    node.topics.configure(&topic, config).map_err(|e| (storage_error(&e), e.to_string()))
+    node.topics
+        .configure(&topic, config)
+        .map_err(|e| (storage_error(&e), e.to_string()))
 }
 
 fn unknown_topic(name: &StrBytes) -> Refusal {
-    (ResponseError::UnknownTopicOrPartition, format!("The topic '{name}' does not exist."))
+    (
+        ResponseError::UnknownTopicOrPartition,
+        format!("The topic '{name}' does not exist."),
+    )
 }
 
 fn told(outcome: Result<(), Refusal>) -> (i16, Option<StrBytes>) {

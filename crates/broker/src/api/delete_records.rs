@@ -2,7 +2,9 @@
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
-use kafka_protocol::messages::delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
+use kafka_protocol::messages::delete_records_response::{
+    DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
+};
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 
 use super::code;
@@ -22,14 +24,21 @@ pub(super) fn answer(node: &Node, request: DeleteRecordsRequest) -> DeleteRecord
                 .with_low_watermark(outcome.unwrap_or(-1))
         };
         let partitions = asked.partitions.into_iter().map(partition).collect();
-        DeleteRecordsTopicResult::default().with_name(asked.name).with_partitions(partitions)
+        DeleteRecordsTopicResult::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     DeleteRecordsResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
 
 fn delete(node: &Node, topic: &str, wanted: &DeleteRecordsPartition) -> Result<i64, ResponseError> {
-    let topic = node.topics.get(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
-    let partition = topic.partition(wanted.partition_index).ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let topic = node
+        .topics
+        .get(topic)
+        .ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let partition = topic
+        .partition(wanted.partition_index)
+        .ok_or(ResponseError::UnknownTopicOrPartition)?;
     if !topic.config().settings().cleanup.deletes() && topic.config().settings().cleanup.compacts() {
         return Err(ResponseError::PolicyViolation);
     }

@@ -43,13 +43,25 @@ pub(super) async fn answer(node: &Node, call: &Call) -> Result<Answer, Malformed
     if request.session_id != 0 && request.session_epoch > 0 {
         // None was ever given out: the client begins anew.
         let error_code = ResponseError::FetchSessionIdNotFound.code();
-        return Ok(Answer::Reply(Fetched { error_code, topics: Vec::new() }.frame(call.correlation_id, call.version)));
+        return Ok(Answer::Reply(
+            Fetched {
+                error_code,
+                topics: Vec::new(),
+            }
+            .frame(call.correlation_id, call.version),
+        ));
     }
     let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
     let wish = Wish::new(node, request, call.version);
     let (outcomes, enough) = wish.look();
-    let outcomes = if enough || wait.is_zero() { outcomes } else { wish.wait(call, wait).await };
-    Ok(Answer::Reply(wish.fetched(outcomes).frame(call.correlation_id, call.version)))
+    let outcomes = if enough || wait.is_zero() {
+        outcomes
+    } else {
+        wish.wait(call, wait).await
+    };
+    Ok(Answer::Reply(
+        wish.fetched(outcomes).frame(call.correlation_id, call.version),
+    ))
 }
 
 impl Wish {
@@ -58,15 +70,24 @@ impl Wish {
         for (at, asked) in request.topics.into_iter().enumerate() {
             let (topic, missing) = match version >= BY_ID {
                 true => (node.topics.by_id(asked.topic_id), ResponseError::UnknownTopicId),
-                false => (node.topics.get(&asked.topic), ResponseError::UnknownTopicOrPartition),
+                false => (
+                    node.topics.get(&asked.topic),
+                    ResponseError::UnknownTopicOrPartition,
+                ),
             };
             topics.push((asked.topic.to_string(), asked.topic_id));
             for request in asked.partitions {
                 let found = match &topic {
                     None => Err(missing),
-                    Some(topic) => topic.partition(request.partition).ok_or(ResponseError::UnknownTopicOrPartition),
+                    Some(topic) => topic
+                        .partition(request.partition)
+                        .ok_or(ResponseError::UnknownTopicOrPartition),
                 };
-                partitions.push(Wanted { topic: at, request, found });
+                partitions.push(Wanted {
+                    topic: at,
+                    request,
+                    found,
+                });
             }
         }
         Wish {
@@ -74,7 +95,11 @@ impl Wish {
             partitions,
             max_bytes: usize::try_from(request.max_bytes).unwrap_or(0),
             min_bytes: usize::try_from(request.min_bytes).unwrap_or(0),
-            isolation: if request.isolation_level == 1 { Isolation::Committed } else { Isolation::Uncommitted },
+            isolation: if request.isolation_level == 1 {
+                Isolation::Committed
+            } else {
+                Isolation::Uncommitted
+            },
         }
     }
 
@@ -90,7 +115,10 @@ impl Wish {
             }
             outcomes.push(outcome);
         }
-        (outcomes, failed || taken >= self.min_bytes || self.partitions.is_empty())
+        (
+            outcomes,
+            failed || taken >= self.min_bytes || self.partitions.is_empty(),
+        )
     }
 
     fn look_at(&self, wanted: &Wanted, taken: usize) -> Outcome {
@@ -101,9 +129,13 @@ impl Wish {
             _ => return Err(ResponseError::UnknownLeaderEpoch),
         }
         let room = self.max_bytes.saturating_sub(taken);
-        let limit = usize::try_from(wanted.request.partition_max_bytes).unwrap_or(0).min(room);
+        let limit = usize::try_from(wanted.request.partition_max_bytes)
+            .unwrap_or(0)
+            .min(room);
         // The first batch of an answer goes whole whatever its size, or a reader might never get past it.
-        let window = partition.log()?.window(wanted.request.fetch_offset, limit, taken == 0, self.isolation);
+        let window = partition
+            .log()?
+            .window(wanted.request.fetch_offset, limit, taken == 0, self.isolation);
         window.map_err(|error| match error {
             ReadError::OutOfRange => ResponseError::OffsetOutOfRange,
             ReadError::Io(e) => storage_error(&e),
@@ -132,19 +164,29 @@ impl Wish {
 
     /// Reads the bytes and puts them with their topics, in the order of the request.
     fn fetched(self, outcomes: Vec<Outcome>) -> Fetched {
-        let topic = |(name, id)| FetchedTopic { name, id, partitions: Vec::new() };
+        let topic = |(name, id)| FetchedTopic {
+            name,
+            id,
+            partitions: Vec::new(),
+        };
         let mut topics: Vec<FetchedTopic> = self.topics.into_iter().map(topic).collect();
         for (wanted, outcome) in self.partitions.iter().zip(outcomes) {
             let part = read(wanted.request.partition, outcome, self.isolation);
             topics[wanted.topic].partitions.push(part);
         }
-        Fetched { error_code: 0, topics }
+        Fetched {
+            error_code: 0,
+            topics,
+        }
     }
 }
 
 fn read(index: i32, outcome: Outcome, isolation: Isolation) -> FetchedPartition {
     let with_bytes = outcome.and_then(|window| {
-        let bytes = window.slice.as_ref().map_or(Ok(Bytes::new()), crate::log::Slice::read);
+        let bytes = window
+            .slice
+            .as_ref()
+            .map_or(Ok(Bytes::new()), crate::log::Slice::read);
         Ok((bytes.map_err(|e| storage_error(&e))?, window))
     });
     match with_bytes {
@@ -178,13 +220,19 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn begin(partitions: &'a [Wanted]) -> Watch<'a> {
         let notify = Arc::new(Notify::new());
-        partitions.iter().flat_map(|wanted| &wanted.found).for_each(|partition| partition.watch(&notify));
+        partitions
+            .iter()
+            .flat_map(|wanted| &wanted.found)
+            .for_each(|partition| partition.watch(&notify));
         Watch { notify, partitions }
     }
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.partitions.iter().flat_map(|wanted| &wanted.found).for_each(|partition| partition.unwatch(&self.notify));
+        self.partitions
+            .iter()
+            .flat_map(|wanted| &wanted.found)
+            .for_each(|partition| partition.unwatch(&self.notify));
     }
 }

@@ -41,7 +41,12 @@ const REFERENCE_FROM: usize = 1024;
 impl Fetched {
     pub(super) fn frame(self, correlation_id: i32, version: i16) -> Reply {
         let flexible = version >= FLEXIBLE;
-        let mut out = Out { head: None, pieces: Vec::new(), buffer: reply::begin(correlation_id, i16::from(flexible)), flexible };
+        let mut out = Out {
+            head: None,
+            pieces: Vec::new(),
+            buffer: reply::begin(correlation_id, i16::from(flexible)),
+            flexible,
+        };
         out.buffer.put_i32(0);
         if version >= 7 {
             out.buffer.put_i16(self.error_code);
@@ -96,7 +101,11 @@ impl Out {
 
     fn aborted(&mut self, aborted: Option<&[Aborted]>) {
         let Some(aborted) = aborted else {
-            return if self.flexible { self.buffer.put_u8(0) } else { self.buffer.put_i32(-1) };
+            return if self.flexible {
+                self.buffer.put_u8(0);
+            } else {
+                self.buffer.put_i32(-1);
+            };
         };
         self.length(aborted.len());
         for one in aborted {
@@ -130,7 +139,11 @@ impl Out {
 
     /// The length of an array or of bytes.
     fn length(&mut self, n: usize) {
-        if self.flexible { self.varint(n + 1) } else { self.buffer.put_i32(n as i32) }
+        if self.flexible {
+            self.varint(n + 1);
+        } else {
+            self.buffer.put_i32(n as i32);
+        }
     }
 
     fn varint(&mut self, mut n: usize) {
@@ -161,20 +174,45 @@ impl Out {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kafka_protocol::messages::fetch_response::{AbortedTransaction, FetchableTopicResponse, PartitionData};
+    use kafka_protocol::messages::fetch_response::{
+        AbortedTransaction, FetchableTopicResponse, PartitionData,
+    };
     use kafka_protocol::messages::{FetchResponse, ProducerId, TopicName};
     use kafka_protocol::protocol::StrBytes;
 
     fn partition(index: i32, size: usize, aborted: Option<Vec<Aborted>>) -> FetchedPartition {
         let records = Bytes::from(vec![index as u8; size]);
-        FetchedPartition { index, error_code: 3, high_watermark: 9, stable_offset: 8, log_start: 1, aborted, records }
+        FetchedPartition {
+            index,
+            error_code: 3,
+            high_watermark: 9,
+            stable_offset: 8,
+            log_start: 1,
+            aborted,
+            records,
+        }
     }
 
     fn ours() -> Fetched {
-        let aborted = vec![Aborted { producer_id: 4, first_offset: 5, last_offset: 6 }];
-        let partitions =
-            vec![partition(0, 0, None), partition(1, 5_000, Some(aborted)), partition(2, 300, Some(vec![])), partition(3, 2_000, None)];
-        Fetched { error_code: 0, topics: vec![FetchedTopic { name: "a-topic".into(), id: Uuid::from_u128(77), partitions }] }
+        let aborted = vec![Aborted {
+            producer_id: 4,
+            first_offset: 5,
+            last_offset: 6,
+        }];
+        let partitions = vec![
+            partition(0, 0, None),
+            partition(1, 5_000, Some(aborted)),
+            partition(2, 300, Some(vec![])),
+            partition(3, 2_000, None),
+        ];
+        Fetched {
+            error_code: 0,
+            topics: vec![FetchedTopic {
+                name: "a-topic".into(),
+                id: Uuid::from_u128(77),
+                partitions,
+            }],
+        }
     }
 
     fn theirs(version: i16) -> FetchResponse {
@@ -182,7 +220,9 @@ mod tests {
         let partition = |p: FetchedPartition| {
             let aborted = p.aborted.map(|all| {
                 let one = |a: Aborted| {
-                    AbortedTransaction::default().with_producer_id(ProducerId(a.producer_id)).with_first_offset(a.first_offset)
+                    AbortedTransaction::default()
+                        .with_producer_id(ProducerId(a.producer_id))
+                        .with_first_offset(a.first_offset)
                 };
                 all.into_iter().map(one).collect()
             });

@@ -12,7 +12,11 @@ use super::{node_id, text};
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 
-pub(super) fn answer(local: SocketAddr, request: FindCoordinatorRequest, version: i16) -> FindCoordinatorResponse {
+pub(super) fn answer(
+    local: SocketAddr,
+    request: FindCoordinatorRequest,
+    version: i16,
+) -> FindCoordinatorResponse {
     let is_known = matches!(request.key_type, GROUP | TRANSACTION);
     if version >= 4 {
         let one = |key: StrBytes| coordinator(local, is_known).with_key(key);
@@ -34,7 +38,12 @@ fn coordinator(local: SocketAddr, is_known: bool) -> Coordinator {
             .with_node_id(BrokerId(-1))
             .with_port(-1)
             .with_error_code(ResponseError::InvalidRequest.code())
-            .with_error_message(Some(text("groups and transactions have coordinators here, nothing else")));
+            .with_error_message(Some(text(
+                "groups and transactions have coordinators here, nothing else",
+            )));
     }
-    Coordinator::default().with_node_id(node_id()).with_host(text(local.ip().to_string())).with_port(local.port().into())
+    Coordinator::default()
+        .with_node_id(node_id())
+        .with_host(text(local.ip().to_string()))
+        .with_port(local.port().into())
 }

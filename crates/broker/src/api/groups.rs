@@ -2,8 +2,9 @@
 //! syncing wait for the other members; a client that leaves meanwhile is waited for no longer.
 
 use kafka_protocol::messages::{
-    ApiKey, DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
+    ApiKey, DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest,
+    LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
+    SyncGroupRequest,
 };
 
 use super::{Answer, Call};
@@ -17,7 +18,10 @@ pub(super) async fn answer(node: &Node, api: ApiKey, call: &Call) -> Result<Answ
     let exists = |topic: &str| node.topics.get(topic).is_some();
     match api {
         ApiKey::JoinGroup => {
-            let peer = Peer { client_id: call.client_id.clone(), host: call.peer.ip().to_string() };
+            let peer = Peer {
+                client_id: call.client_id.clone(),
+                host: call.peer.ip().to_string(),
+            };
             let request: JoinGroupRequest = call.decode()?;
             waited::<JoinGroupRequest>(call, groups.join(&peer, request, call.version)).await
         }
@@ -27,11 +31,17 @@ pub(super) async fn answer(node: &Node, api: ApiKey, call: &Call) -> Result<Answ
         }
         ApiKey::Heartbeat => call.plain(|req: HeartbeatRequest, _| groups.heartbeat(&req)),
         ApiKey::LeaveGroup => call.plain(|req: LeaveGroupRequest, version| groups.leave(&req, version)),
-        ApiKey::OffsetCommit => call.plain(|req: OffsetCommitRequest, version| groups.offset_commit(&req, version, exists)),
-        ApiKey::OffsetFetch => call.plain(|req: OffsetFetchRequest, version| groups.offset_fetch(&req, version)),
+        ApiKey::OffsetCommit => {
+            call.plain(|req: OffsetCommitRequest, version| groups.offset_commit(&req, version, exists))
+        }
+        ApiKey::OffsetFetch => {
+            call.plain(|req: OffsetFetchRequest, version| groups.offset_fetch(&req, version))
+        }
         ApiKey::OffsetDelete => call.plain(|req: OffsetDeleteRequest, _| groups.offset_delete(&req, exists)),
         ApiKey::ListGroups => call.plain(|req: ListGroupsRequest, _| groups.list(&req)),
-        ApiKey::DescribeGroups => call.plain(|req: DescribeGroupsRequest, version| groups.describe(&req, version)),
+        ApiKey::DescribeGroups => {
+            call.plain(|req: DescribeGroupsRequest, version| groups.describe(&req, version))
+        }
         ApiKey::DeleteGroups => call.plain(|req: DeleteGroupsRequest, _| groups.delete(&req)),
         other => Ok(Answer::Close(format!("{other:?} is not answered"))),
     }

@@ -23,13 +23,19 @@ use crate::node::Node;
 use crate::topics::config::Config;
 use crate::topics::{CreateError, Topic, name};
 
-pub(super) fn answer(node: &Node, local: SocketAddr, request: &MetadataRequest, version: i16) -> MetadataResponse {
+pub(super) fn answer(
+    node: &Node,
+    local: SocketAddr,
+    request: &MetadataRequest,
+    version: i16,
+) -> MetadataResponse {
     let may_create = node.config.auto_create_topics && (version < 4 || request.allow_auto_topic_creation);
     // The first version knew no null: there, no names meant all topics.
     let topics = match &request.topics {
-        Some(wanted) if !(version == 0 && wanted.is_empty()) => {
-            wanted.iter().map(|wanted| one(node, wanted, may_create, version)).collect()
-        }
+        Some(wanted) if !(version == 0 && wanted.is_empty()) => wanted
+            .iter()
+            .map(|wanted| one(node, wanted, may_create, version))
+            .collect(),
         Some(_) | None => node.topics.all().iter().map(|topic| describe(topic)).collect(),
     };
     let broker = MetadataResponseBroker::default()
@@ -59,7 +65,9 @@ fn one(node: &Node, wanted: &MetadataRequestTopic, may_create: bool, version: i1
     };
     match find_or_create(node, &name, may_create) {
         Ok(topic) => describe(&topic),
-        Err(error) => MetadataResponseTopic::default().with_error_code(error.code()).with_name(Some(topic_name(&name))),
+        Err(error) => MetadataResponseTopic::default()
+            .with_error_code(error.code())
+            .with_name(Some(topic_name(&name))),
     }
 }
 
@@ -73,9 +81,15 @@ fn find_or_create(node: &Node, name: &str, may_create: bool) -> Result<Arc<Topic
     if !may_create {
         return Err(ResponseError::UnknownTopicOrPartition);
     }
-    match node.topics.create(name, node.config.default_partitions, Config::default()) {
+    match node
+        .topics
+        .create(name, node.config.default_partitions, Config::default())
+    {
         Ok(topic) => Ok(topic),
-        Err(CreateError::Exists) => node.topics.get(name).ok_or(ResponseError::UnknownTopicOrPartition),
+        Err(CreateError::Exists) => node
+            .topics
+            .get(name)
+            .ok_or(ResponseError::UnknownTopicOrPartition),
         Err(CreateError::Collides(_)) => Err(ResponseError::InvalidTopicException),
         Err(CreateError::Io(_)) => Err(ResponseError::KafkaStorageError),
     }
@@ -103,7 +117,11 @@ pub(super) fn describe_partitions(
 ) -> DescribeTopicPartitionsResponse {
     let mut names: Vec<String> = match request.topics.is_empty() {
         true => node.topics.all().iter().map(|topic| topic.name.clone()).collect(),
-        false => request.topics.iter().map(|topic| topic.name.to_string()).collect(),
+        false => request
+            .topics
+            .iter()
+            .map(|topic| topic.name.to_string())
+            .collect(),
     };
     names.sort_unstable();
     names.dedup();
@@ -114,21 +132,29 @@ pub(super) fn describe_partitions(
     let mut room = request.response_partition_limit.clamp(1, 2_000) as usize;
     let mut response = DescribeTopicPartitionsResponse::default();
     for name in names.into_iter().filter(|name| *name >= start_topic) {
-        let from = if name == start_topic { std::mem::take(&mut start) } else { 0 };
+        let from = if name == start_topic {
+            std::mem::take(&mut start)
+        } else {
+            0
+        };
         let Some(topic) = node.topics.get(&name) else {
             response.topics.push(unknown(&name));
             continue;
         };
         let count = topic.partitions().len() as i32;
         if room == 0 {
-            let cursor = Cursor::default().with_topic_name(topic_name(&name)).with_partition_index(from);
+            let cursor = Cursor::default()
+                .with_topic_name(topic_name(&name))
+                .with_partition_index(from);
             return response.with_next_cursor(Some(cursor));
         }
         let to = count.min(from.saturating_add(room as i32));
         room -= (to - from).max(0) as usize;
         response.topics.push(page(&topic, from, to));
         if to < count {
-            let cursor = Cursor::default().with_topic_name(topic_name(&name)).with_partition_index(to);
+            let cursor = Cursor::default()
+                .with_topic_name(topic_name(&name))
+                .with_partition_index(to);
             return response.with_next_cursor(Some(cursor));
         }
     }

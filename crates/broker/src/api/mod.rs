@@ -14,6 +14,8 @@ mod log_dirs;
 mod metadata;
 mod produce;
 mod producers;
+#[cfg(feature = "faults")]
+mod refuse;
 mod topics;
 mod transactions;
 
@@ -79,20 +81,50 @@ impl Call {
 
 /// Answers a request.
 pub(crate) async fn answer(node: &Node, call: Call) -> Answer {
-    let Some(api) = call.api else { return api_versions::refuse(&call) };
-    match dispatch(node, api, &call).await {
+    let Some(api) = call.api else {
+        return api_versions::refuse(&call);
+    };
+    #[cfg(feature = "faults")]
+    let outcome = struck(node, api, &call).await;
+    #[cfg(not(feature = "faults"))]
+    let outcome = dispatch(node, api, &call).await;
+    match outcome {
         Ok(answer) => answer,
         Err(malformed) => Answer::Close(format!("{api:?} version {}: {malformed}", call.version)),
     }
 }
 
+/// Answers a request as the faults on order will have it.
+#[cfg(feature = "faults")]
+async fn struck(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malformed> {
+    use crate::faults::Effect;
+    node.faults.thawed().await;
+    match node.faults.strike(api, &call.client_id, &call.body) {
+        None => dispatch(node, api, call).await,
+        Some(Effect::Fail(error)) => refuse::answer(api, call, error.code()),
+        Some(Effect::Delay(wait)) => {
+            crate::clock::sleep(wait).await;
+            dispatch(node, api, call).await
+        }
+        Some(Effect::Drop) => Ok(Answer::Close("dropped on order".into())),
+        Some(Effect::Unanswered) => {
+            let _ = dispatch(node, api, call).await?;
+            Ok(Answer::Close("left unanswered on order".into()))
+        }
+    }
+}
+
 async fn dispatch(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Malformed> {
     match api {
-        ApiKey::ApiVersions => call.plain(api_versions::answer),
+        ApiKey::ApiVersions => call.plain(|req, version| api_versions::answer(&req, version)),
         ApiKey::Metadata => call.plain(|req, version| metadata::answer(node, call.local, &req, version)),
         ApiKey::DescribeTopicPartitions => call.plain(|req, _| metadata::describe_partitions(node, &req)),
-        ApiKey::DescribeCluster => call.plain(|req, version| cluster::answer(node, call.local, &req, version)),
-        ApiKey::FindCoordinator => call.plain(|req, version| find_coordinator::answer(call.local, req, version)),
+        ApiKey::DescribeCluster => {
+            call.plain(|req, version| cluster::answer(node, call.local, &req, version))
+        }
+        ApiKey::FindCoordinator => {
+            call.plain(|req, version| find_coordinator::answer(call.local, req, version))
+        }
         ApiKey::Produce => produce::answer(node, call),
         ApiKey::Fetch => fetch::answer(node, call).await,
         ApiKey::ListOffsets => call.plain(|req, version| list_offsets::answer(node, req, version)),

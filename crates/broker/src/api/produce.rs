@@ -4,7 +4,9 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::produce_response::{PartitionProduceResponse, ProduceResponse, TopicProduceResponse};
+use kafka_protocol::messages::produce_response::{
+    PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
+};
 
 use super::{Answer, Call};
 use crate::clock;
@@ -22,8 +24,16 @@ pub(super) fn answer(node: &Node, call: &Call) -> Result<Answer, Malformed> {
         return Ok(call.reply::<ProduceRequest>(&response));
     }
     // Nobody reads an answer; a failure shows by the connection's end, as with Kafka.
-    let failed = response.responses.iter().flat_map(|t| &t.partition_responses).any(|p| p.error_code != 0);
-    Ok(if failed { Answer::Close("a batch without acknowledgement was refused".into()) } else { Answer::Silence })
+    let failed = response
+        .responses
+        .iter()
+        .flat_map(|t| &t.partition_responses)
+        .any(|p| p.error_code != 0);
+    Ok(if failed {
+        Answer::Close("a batch without acknowledgement was refused".into())
+    } else {
+        Answer::Silence
+    })
 }
 
 fn produce(node: &Node, request: ProduceRequest, version: i16) -> ProduceResponse {
@@ -40,7 +50,9 @@ fn produce(node: &Node, request: ProduceRequest, version: i16) -> ProduceRespons
             describe(data.index, outcome)
         };
         let partitions = data.partition_data.into_iter().map(partition).collect();
-        TopicProduceResponse::default().with_name(data.name).with_partition_responses(partitions)
+        TopicProduceResponse::default()
+            .with_name(data.name)
+            .with_partition_responses(partitions)
     };
     ProduceResponse::default().with_responses(request.topic_data.into_iter().map(topic).collect())
 }
@@ -55,8 +67,14 @@ fn append(
     /// The first version whose clients are all known to read it.
     const ZSTD_SINCE: i16 = 7;
     const ZSTD: i16 = 4;
-    let partition = topic.partition(data.index).ok_or(ResponseError::UnknownTopicOrPartition)?;
-    let batch = data.records.as_ref().filter(|records| !records.is_empty()).ok_or(ResponseError::InvalidRecord)?;
+    let partition = topic
+        .partition(data.index)
+        .ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let batch = data
+        .records
+        .as_ref()
+        .filter(|records| !records.is_empty())
+        .ok_or(ResponseError::InvalidRecord)?;
     if let Ok(header) = BatchHeader::parse(batch) {
         if header.codec() == ZSTD && version < ZSTD_SINCE {
             return Err(ResponseError::UnsupportedCompressionType);
@@ -75,6 +93,9 @@ fn describe(index: i32, outcome: Result<Appended, ResponseError>) -> PartitionPr
             .with_base_offset(appended.base_offset)
             .with_log_append_time_ms(appended.timestamp)
             .with_log_start_offset(appended.log_start),
-        Err(error) => response.with_error_code(error.code()).with_base_offset(-1).with_log_append_time_ms(-1),
+        Err(error) => response
+            .with_error_code(error.code())
+            .with_base_offset(-1)
+            .with_log_append_time_ms(-1),
     }
 }

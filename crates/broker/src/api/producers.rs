@@ -2,7 +2,9 @@
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_producers_request::TopicRequest;
-use kafka_protocol::messages::describe_producers_response::{PartitionResponse, ProducerState, TopicResponse};
+use kafka_protocol::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
 use kafka_protocol::messages::{DescribeProducersRequest, DescribeProducersResponse, ProducerId};
 
 use super::code;
@@ -18,14 +20,21 @@ pub(super) fn answer(node: &Node, request: DescribeProducersRequest) -> Describe
                 .with_active_producers(states.unwrap_or_default())
         };
         let partitions = asked.partition_indexes.iter().copied().map(partition).collect();
-        TopicResponse::default().with_name(asked.name).with_partitions(partitions)
+        TopicResponse::default()
+            .with_name(asked.name)
+            .with_partitions(partitions)
     };
     DescribeProducersResponse::default().with_topics(request.topics.into_iter().map(topic).collect())
 }
 
 fn states(node: &Node, topic: &str, index: i32) -> Result<Vec<ProducerState>, ResponseError> {
-    let topic = node.topics.get(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
-    let partition = topic.partition(index).ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let topic = node
+        .topics
+        .get(topic)
+        .ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let partition = topic
+        .partition(index)
+        .ok_or(ResponseError::UnknownTopicOrPartition)?;
     let log = partition.log()?;
     let state = |(id, producer): (i64, &crate::log::Producer)| {
         ProducerState::default()

@@ -12,7 +12,8 @@ use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{
     BrokerId, CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
-    DeleteTopicsRequest, DeleteTopicsResponse, ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, TopicName,
+    DeleteTopicsRequest, DeleteTopicsResponse, ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse, TopicName,
 };
 use uuid::Uuid;
 
@@ -35,7 +36,10 @@ struct Checked {
 
 pub(super) fn create(node: &Node, request: CreateTopicsRequest, version: i16) -> CreateTopicsResponse {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    request.topics.iter().for_each(|topic| *seen.entry(topic.name.to_string()).or_default() += 1);
+    request
+        .topics
+        .iter()
+        .for_each(|topic| *seen.entry(topic.name.to_string()).or_default() += 1);
     let one = |wanted: CreatableTopic| {
         let outcome = match seen.get(wanted.name.as_str()) {
             Some(1) => create_one(node, &wanted, request.validate_only),
@@ -55,7 +59,10 @@ fn create_one(node: &Node, wanted: &CreatableTopic, validate_only: bool) -> Resu
     if validate_only {
         return Ok((Uuid::nil(), checked));
     }
-    let topic = node.topics.create(&wanted.name, checked.partitions, checked.config.clone()).map_err(refused)?;
+    let topic = node
+        .topics
+        .create(&wanted.name, checked.partitions, checked.config.clone())
+        .map_err(|error| refused(&error))?;
     Ok((topic.id, checked))
 }
 
@@ -63,14 +70,19 @@ fn check(node: &Node, wanted: &CreatableTopic) -> Result<Checked, Refusal> {
     if let Some(fault) = name::fault(&wanted.name) {
         return Err((ResponseError::InvalidTopicException, fault.into()));
     }
-    node.topics.check_free(&wanted.name).map_err(refused)?;
+    node.topics
+        .check_free(&wanted.name)
+        .map_err(|error| refused(&error))?;
     let partitions = match wanted.assignments.is_empty() {
         true => count(node, wanted)?,
         false => assigned(wanted)?,
     };
     let mut overrides = BTreeMap::new();
     for entry in &wanted.configs {
-        let value = entry.value.as_ref().ok_or_else(|| bad_config(&BadConfig::Null(entry.name.to_string())))?;
+        let value = entry
+            .value
+            .as_ref()
+            .ok_or_else(|| bad_config(&BadConfig::Null(entry.name.to_string())))?;
         overrides.insert(entry.name.to_string(), value.to_string());
     }
     let config = Config::new(overrides).map_err(|bad| bad_config(&bad))?;
@@ -80,7 +92,10 @@ fn check(node: &Node, wanted: &CreatableTopic) -> Result<Checked, Refusal> {
 fn count(node: &Node, wanted: &CreatableTopic) -> Result<i32, Refusal> {
     let factor = wanted.replication_factor;
     if factor != -1 && factor < 1 {
-        return Err((ResponseError::InvalidReplicationFactor, "Replication factor must be larger than 0, or -1 to use the default value.".into()));
+        return Err((
+            ResponseError::InvalidReplicationFactor,
+            "Replication factor must be larger than 0, or -1 to use the default value.".into(),
+        ));
     }
     if factor > 1 {
         let reason = format!(
@@ -94,7 +109,10 @@ fn count(node: &Node, wanted: &CreatableTopic) -> Result<i32, Refusal> {
             let reason = "Number of partitions was set to an invalid non-positive value.";
             Err((ResponseError::InvalidPartitions, reason.into()))
         }
-        n if n > MOST_PARTITIONS => Err((ResponseError::InvalidPartitions, format!("At most {MOST_PARTITIONS} partitions a topic."))),
+        n if n > MOST_PARTITIONS => Err((
+            ResponseError::InvalidPartitions,
+            format!("At most {MOST_PARTITIONS} partitions a topic."),
+        )),
         n => Ok(n),
     }
 }
@@ -125,7 +143,9 @@ fn created(name: TopicName, outcome: Result<(Uuid, Checked), Refusal>, version: 
             .with_replication_factor(1)
             .with_configs(Some(configs(&checked.config))),
         Ok(_) => result,
-        Err((error, reason)) => result.with_error_code(error.code()).with_error_message(Some(text(reason))),
+        Err((error, reason)) => result
+            .with_error_code(error.code())
+            .with_error_message(Some(text(reason))),
     }
 }
 
@@ -135,13 +155,21 @@ fn configs(config: &Config) -> Vec<CreatableTopicConfigs> {
         CreatableTopicConfigs::default()
             .with_name(text(known.name))
             .with_value(Some(text(value)))
-            .with_config_source(if is_set { super::configs::TOPIC_SOURCE } else { super::configs::DEFAULT_SOURCE })
+            .with_config_source(if is_set {
+                super::configs::TOPIC_SOURCE
+            } else {
+                super::configs::DEFAULT_SOURCE
+            })
     };
-    known::all().into_iter().filter(|known| super::configs::is_shown(known, config)).map(one).collect()
+    known::all()
+        .into_iter()
+        .filter(|known| super::configs::is_shown(known, config))
+        .map(one)
+        .collect()
 }
 
-fn refused(error: CreateError) -> Refusal {
-    let code = match &error {
+fn refused(error: &CreateError) -> Refusal {
+    let code = match error {
         CreateError::Exists => ResponseError::TopicAlreadyExists,
         CreateError::Collides(_) => ResponseError::InvalidTopicException,
         CreateError::Io(_) => ResponseError::KafkaStorageError,
@@ -160,7 +188,12 @@ pub(super) fn delete(node: &Node, request: DeleteTopicsRequest, version: i16) ->
         true => request.topics,
         false => request.topic_names.into_iter().map(by_name).collect(),
     };
-    DeleteTopicsResponse::default().with_responses(wanted.iter().map(|wanted| delete_one(node, wanted, version)).collect())
+    DeleteTopicsResponse::default().with_responses(
+        wanted
+            .iter()
+            .map(|wanted| delete_one(node, wanted, version))
+            .collect(),
+    )
 }
 
 fn delete_one(node: &Node, wanted: &DeleteTopicState, version: i16) -> DeletableTopicResult {
@@ -168,10 +201,18 @@ fn delete_one(node: &Node, wanted: &DeleteTopicState, version: i16) -> Deletable
         Some(name) => (node.topics.get(name), ResponseError::UnknownTopicOrPartition),
         None => (node.topics.by_id(wanted.topic_id), ResponseError::UnknownTopicId),
     };
-    let result = DeletableTopicResult::default().with_name(wanted.name.clone()).with_topic_id(wanted.topic_id);
-    let Some(topic) = topic else { return result.with_error_code(missing.code()) };
+    let result = DeletableTopicResult::default()
+        .with_name(wanted.name.clone())
+        .with_topic_id(wanted.topic_id);
+    let Some(topic) = topic else {
+        return result.with_error_code(missing.code());
+    };
     let result = result.with_name(Some(topic_name(&topic.name)));
-    let result = if version >= 6 { result.with_topic_id(topic.id) } else { result };
+    let result = if version >= 6 {
+        result.with_topic_id(topic.id)
+    } else {
+        result
+    };
     match delete_whole(node, &topic) {
         Ok(()) => result,
         Err(error) => result.with_error_code(error.code()),
@@ -179,7 +220,10 @@ fn delete_one(node: &Node, wanted: &DeleteTopicState, version: i16) -> Deletable
 }
 
 fn delete_whole(node: &Node, topic: &Topic) -> Result<(), ResponseError> {
-    let done = node.topics.delete(topic).and_then(|()| node.topic_deleted(&topic.name));
+    let done = node
+        .topics
+        .delete(topic)
+        .and_then(|()| node.topic_deleted(&topic.name));
     done.map_err(|e| crate::topics::partition::storage_error(&e))
 }
 
@@ -189,7 +233,9 @@ pub(super) fn create_partitions(node: &Node, request: CreatePartitionsRequest) -
         let outcome = grow(node, &wanted, request.validate_only);
         let result = match outcome {
             Ok(()) => result,
-            Err((error, reason)) => result.with_error_code(error.code()).with_error_message(Some(text(reason))),
+            Err((error, reason)) => result
+                .with_error_code(error.code())
+                .with_error_message(Some(text(reason))),
         };
         result.with_name(wanted.name)
     };
@@ -197,23 +243,37 @@ pub(super) fn create_partitions(node: &Node, request: CreatePartitionsRequest) -
 }
 
 fn grow(node: &Node, wanted: &CreatePartitionsTopic, validate_only: bool) -> Result<(), Refusal> {
-    let missing = || (ResponseError::UnknownTopicOrPartition, "This server does not host this topic-partition.".to_owned());
+    let missing = || {
+        (
+            ResponseError::UnknownTopicOrPartition,
+            "This server does not host this topic-partition.".to_owned(),
+        )
+    };
     let topic = node.topics.get(&wanted.name).ok_or_else(missing)?;
     let have = topic.partitions().len() as i32;
     if wanted.count <= have {
         let reason = match wanted.count == have {
             true => format!("Topic already has {have} partition(s)."),
-            false => format!("The topic {} currently has {have} partition(s); {} would not be an increase.", topic.name, wanted.count),
+            false => format!(
+                "The topic {} currently has {have} partition(s); {} would not be an increase.",
+                topic.name, wanted.count
+            ),
         };
         return Err((ResponseError::InvalidPartitions, reason));
     }
     if wanted.count > MOST_PARTITIONS {
-        return Err((ResponseError::InvalidPartitions, format!("At most {MOST_PARTITIONS} partitions a topic.")));
+        return Err((
+            ResponseError::InvalidPartitions,
+            format!("At most {MOST_PARTITIONS} partitions a topic."),
+        ));
     }
     if let Some(assignments) = &wanted.assignments {
         let here = assignments.iter().all(|one| one.broker_ids == [BrokerId(NODE)]);
         if !here || assignments.len() as i32 != wanted.count - have {
-            let reason = format!("Each of the {} new partitions is assigned to broker {NODE} alone.", wanted.count - have);
+            let reason = format!(
+                "Each of the {} new partitions is assigned to broker {NODE} alone.",
+                wanted.count - have
+            );
             return Err((ResponseError::InvalidReplicaAssignment, reason));
         }
     }

@@ -3,8 +3,8 @@
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, EndTxnRequest, EndTxnResponse, InitProducerIdRequest,
-    InitProducerIdResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, EndTxnRequest, EndTxnResponse,
+    InitProducerIdRequest, InitProducerIdResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
 use super::{Answer, Call};
@@ -17,7 +17,9 @@ pub(super) fn answer(node: &Node, api: ApiKey, call: &Call) -> Result<Answer, Ma
     match api {
         ApiKey::InitProducerId => call.plain(|req, version| init(node, &req, version)),
         ApiKey::AddPartitionsToTxn => call.plain(|req: AddPartitionsToTxnRequest, version| {
-            transactions.add_partitions(&req, version, |topic, partition| node.topics.has_partition(topic, partition))
+            transactions.add_partitions(&req, version, |topic, partition| {
+                node.topics.has_partition(topic, partition)
+            })
         }),
         ApiKey::AddOffsetsToTxn => {
             call.plain(|req: AddOffsetsToTxnRequest, version| transactions.add_offsets(&req, version))
@@ -55,8 +57,16 @@ fn end(node: &Node, request: &EndTxnRequest, version: i16) -> EndTxnResponse {
 }
 
 fn commit_offsets(node: &Node, request: &TxnOffsetCommitRequest, version: i16) -> TxnOffsetCommitResponse {
-    let (id, producer, epoch) = (&request.transactional_id, request.producer_id.0, request.producer_epoch);
+    let (id, producer, epoch) = (
+        &request.transactional_id,
+        request.producer_id.0,
+        request.producer_epoch,
+    );
     // Asked by the groups at the moment of writing: a transaction may end while its offsets arrive.
-    let verify = || node.transactions.verify_offsets(id, producer, epoch, &request.group_id, version);
-    node.groups.txn_offset_commit(request, |topic| node.topics.get(topic).is_some(), verify)
+    let verify = || {
+        node.transactions
+            .verify_offsets(id, producer, epoch, &request.group_id, version)
+    };
+    node.groups
+        .txn_offset_commit(request, |topic| node.topics.get(topic).is_some(), verify)
 }

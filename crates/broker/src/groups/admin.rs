@@ -26,7 +26,7 @@ const NOT_ASKED: i32 = i32::MIN;
 
 impl Groups {
     /// An empty filter lets everything through; names are compared without regard to case.
-    pub fn list(&self, req: &ListGroupsRequest) -> ListGroupsResponse {
+    pub(crate) fn list(&self, req: &ListGroupsRequest) -> ListGroupsResponse {
         let passes = |filter: &[StrBytes], name: &str| {
             filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
         };
@@ -46,7 +46,7 @@ impl Groups {
     }
 
     /// A group that does not exist is dead, and from version 6 on not found.
-    pub fn describe(&self, req: &DescribeGroupsRequest, version: i16) -> DescribeGroupsResponse {
+    pub(crate) fn describe(&self, req: &DescribeGroupsRequest, version: i16) -> DescribeGroupsResponse {
         let operations = if req.include_authorized_operations {
             ALL_OPERATIONS
         } else {
@@ -64,7 +64,7 @@ impl Groups {
     }
 
     /// Only a group without members can go, its offsets with it.
-    pub fn delete(&self, req: &DeleteGroupsRequest) -> DeleteGroupsResponse {
+    pub(crate) fn delete(&self, req: &DeleteGroupsRequest) -> DeleteGroupsResponse {
         let mut desk = self.desk();
         let results = req.groups_names.iter().map(|id| {
             let result = desk.delete_group(id);
@@ -76,7 +76,7 @@ impl Groups {
     }
 
     /// Offsets of topics that members read stay.
-    pub fn offset_delete(
+    pub(crate) fn offset_delete(
         &self,
         req: &OffsetDeleteRequest,
         exists: impl Fn(&str) -> bool,

@@ -50,7 +50,7 @@ type Verdict = Result<(), ResponseError>;
 
 impl Groups {
     /// `exists` is asked for the topic alone: like Kafka, any partition of it is taken.
-    pub fn offset_commit(
+    pub(crate) fn offset_commit(
         &self,
         req: &OffsetCommitRequest,
         version: i16,
@@ -97,7 +97,7 @@ impl Groups {
     /// `verify` to say, which is asked under the same lock that the end of the transaction takes here:
     /// offsets that come late are refused, not held for the producer's next transaction. Whether the
     /// member may is decided as Kafka does: one that names neither member nor generation passes.
-    pub fn txn_offset_commit(
+    pub(crate) fn txn_offset_commit(
         &self,
         req: &TxnOffsetCommitRequest,
         exists: impl Fn(&str) -> bool,
@@ -143,7 +143,7 @@ impl Groups {
     }
 
     /// The offsets a transaction held count from here on, or are dropped. Again does no harm.
-    pub fn complete_transaction(
+    pub(crate) fn complete_transaction(
         &self,
         producer_id: i64,
         group_ids: &[String],
@@ -168,7 +168,7 @@ impl Groups {
     }
 
     /// A topic made anew under the name starts without offsets.
-    pub fn topic_deleted(&self, topic: &str) -> io::Result<()> {
+    pub(crate) fn topic_deleted(&self, topic: &str) -> io::Result<()> {
         let mut desk = self.desk();
         let is_known = |group: &Group| group.offsets.places().any(|(of, _)| of == topic);
         if !desk.book.groups.values().any(is_known) {

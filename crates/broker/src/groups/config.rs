@@ -2,7 +2,7 @@
 
 /// Limits and habits of the group coordinator.
 #[derive(Debug, Clone)]
-pub struct GroupsConfig {
+pub(crate) struct GroupsConfig {
     /// `group.min.session.timeout.ms`
     pub min_session_timeout_ms: i32,
     /// `group.max.session.timeout.ms`

@@ -28,7 +28,7 @@ struct Found {
 
 impl Groups {
     /// A group that does not exist has no offsets; that is not an error.
-    pub fn offset_fetch(&self, req: &OffsetFetchRequest, version: i16) -> OffsetFetchResponse {
+    pub(crate) fn offset_fetch(&self, req: &OffsetFetchRequest, version: i16) -> OffsetFetchResponse {
         if version >= 8 {
             let groups = req
                 .groups

@@ -34,7 +34,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub use config::GroupsConfig;
+pub(crate) use config::GroupsConfig;
 
 use book::Book;
 use group::{Effects, JoinAnswer, State, SyncAnswer};
@@ -43,7 +43,7 @@ use member::Ticket;
 
 /// Who sends a request, as DescribeGroups will show it.
 #[derive(Debug, Clone)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// From the request's header.
     pub client_id: String,
     /// The bare address.
@@ -52,7 +52,7 @@ pub struct Peer {
 
 /// The groups of the broker; clones share them.
 #[derive(Debug, Clone)]
-pub struct Groups(Arc<Shared>);
+pub(crate) struct Groups(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -76,7 +76,7 @@ struct Desk {
 
 impl Groups {
     /// Reads what was written down; members that survived have their whole session to come back.
-    pub fn open(dir: Option<&Path>, config: GroupsConfig) -> io::Result<Self> {
+    pub(crate) fn open(dir: Option<&Path>, config: GroupsConfig) -> io::Result<Self> {
         let mut book = Book::open(dir, config.compact_above_bytes)?;
         for group in book.groups.values_mut() {
             if !config.restore_members && group.state == State::Stable {
@@ -104,7 +104,7 @@ impl Groups {
     }
 
     /// The timers: sessions, rebalances and retention. Runs until it is dropped and sleeps until there is work.
-    pub async fn run(self) {
+    pub(crate) async fn run(self) {
         loop {
             match self.fire() {
                 None => self.0.timers.notified().await,

@@ -21,7 +21,7 @@ use super::{Groups, Peer};
 
 impl Groups {
     /// Answers when the next generation begins, or at once if there is nothing to wait for.
-    pub async fn join(&self, peer: &Peer, req: JoinGroupRequest, version: i16) -> JoinGroupResponse {
+    pub(crate) async fn join(&self, peer: &Peer, req: JoinGroupRequest, version: i16) -> JoinGroupResponse {
         let answer = match self.enter(peer, &req, version) {
             Ok(answer) => answer.await.unwrap_or_else(|_| Err(shut_down())),
             Err(error) => Err(JoinRefused {
@@ -65,7 +65,7 @@ impl Groups {
     }
 
     /// Answers when the leader has assigned.
-    pub async fn sync(&self, req: SyncGroupRequest, version: i16) -> SyncGroupResponse {
+    pub(crate) async fn sync(&self, req: SyncGroupRequest, version: i16) -> SyncGroupResponse {
         let answer = match self.ask_assignment(&req, version) {
             Ok(answer) => answer
                 .await
@@ -111,7 +111,7 @@ impl Groups {
     }
 
     /// Keeps the session, and tells of a rebalance.
-    pub fn heartbeat(&self, req: &HeartbeatRequest) -> HeartbeatResponse {
+    pub(crate) fn heartbeat(&self, req: &HeartbeatRequest) -> HeartbeatResponse {
         let now = self.now();
         let mut desk = self.desk();
         let instance = req.group_instance_id.as_deref();
@@ -124,7 +124,7 @@ impl Groups {
     }
 
     /// Up to version 2 one member leaves, later each of a list, with an error of its own.
-    pub fn leave(&self, req: &LeaveGroupRequest, version: i16) -> LeaveGroupResponse {
+    pub(crate) fn leave(&self, req: &LeaveGroupRequest, version: i16) -> LeaveGroupResponse {
         if req.group_id.is_empty() {
             return LeaveGroupResponse::default().with_error_code(ResponseError::InvalidGroupId.code());
         }

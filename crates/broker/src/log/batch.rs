@@ -73,7 +73,12 @@ impl BatchHeader {
         if header.length < (HEADER - PREAMBLE) as i32 {
             return Err(BadBatch::Malformed("the length is smaller than a header"));
         }
-        if header.last_offset_delta < 0 || header.base_offset.checked_add(header.last_offset_delta.into()).is_none() {
+        if header.last_offset_delta < 0
+            || header
+                .base_offset
+                .checked_add(header.last_offset_delta.into())
+                .is_none()
+        {
             return Err(BadBatch::Malformed("the last offset is out of range"));
         }
         Ok(header)
@@ -91,7 +96,11 @@ impl BatchHeader {
     /// The sequence number of the last record; numbers start again at zero after the largest.
     pub(crate) fn last_sequence(&self) -> i32 {
         let last = i64::from(self.base_sequence) + i64::from(self.last_offset_delta);
-        if last > i64::from(i32::MAX) { (last - i64::from(i32::MAX) - 1) as i32 } else { last as i32 }
+        if last > i64::from(i32::MAX) {
+            (last - i64::from(i32::MAX) - 1) as i32
+        } else {
+            last as i32
+        }
     }
 
     pub(crate) fn is_transactional(&self) -> bool {
@@ -186,7 +195,10 @@ mod tests {
     fn a_header_survives_the_way_out_and_in() {
         let bytes = testing::batch(3).build();
         let header = check_produced(&bytes).unwrap();
-        assert_eq!((header.count, header.last_offset(), header.size()), (3, 2, bytes.len()));
+        assert_eq!(
+            (header.count, header.last_offset(), header.size()),
+            (3, 2, bytes.len())
+        );
         assert_eq!(header.encode()[..], bytes[..HEADER]);
     }
 

@@ -51,7 +51,12 @@ struct Made {
 
 impl Log {
     /// What can be compacted now, if there is enough of it.
-    pub(crate) fn plan_compaction(&self, settings: &Settings, now: i64, demanded: bool) -> io::Result<Option<Plan>> {
+    pub(crate) fn plan_compaction(
+        &self,
+        settings: &Settings,
+        now: i64,
+        demanded: bool,
+    ) -> io::Result<Option<Plan>> {
         if !settings.cleanup.compacts() {
             return Ok(None);
         }
@@ -93,7 +98,11 @@ impl Log {
     /// if the old ones left meanwhile.
     pub(crate) fn swap(&mut self, compacted: Compacted) -> io::Result<u64> {
         let Compacted { plan, made } = compacted;
-        let here = plan.segments.iter().zip(&self.segments).all(|(old, now)| Arc::ptr_eq(old, now));
+        let here = plan
+            .segments
+            .iter()
+            .zip(&self.segments)
+            .all(|(old, now)| Arc::ptr_eq(old, now));
         if !here || self.segments.len() <= plan.segments.len() {
             return made.iter().try_for_each(|made| made.store.remove()).map(|()| 0);
         }
@@ -112,7 +121,9 @@ impl Log {
 
 impl Made {
     fn put_in_place(self, place: &Place, bases: &[i64]) -> io::Result<Segment> {
-        let Some(dir) = &place.dir else { return Ok(Segment::new(self.base, self.store)) };
+        let Some(dir) = &place.dir else {
+            return Ok(Segment::new(self.base, self.store));
+        };
         self.store.sync()?;
         let swap = dir.join(place::swap_name(self.base, self.end));
         std::fs::rename(dir.join(place::cleaned_name(self.base)), &swap)?;
@@ -130,7 +141,9 @@ impl Plan {
         for segment in &self.segments {
             writer.begin(segment.base, segment.store.len()?)?;
             self.each_batch(segment, |header, batch| {
-                if let Some((header, records)) = self.rewritten(header, batch, &latest, &mut with_data, now)? {
+                if let Some((header, records)) =
+                    self.rewritten(header, batch, &latest, &mut with_data, now)?
+                {
                     writer.write(&header, &records)?;
                 }
                 Ok(())
@@ -176,8 +189,13 @@ impl Plan {
     }
 
     fn is_aborted(&self, header: &BatchHeader) -> bool {
-        let touching = self.transactions.aborted(header.base_offset, header.last_offset() + 1);
-        header.is_transactional() && touching.iter().any(|aborted| aborted.producer_id == header.producer_id)
+        let touching = self
+            .transactions
+            .aborted(header.base_offset, header.last_offset() + 1);
+        header.is_transactional()
+            && touching
+                .iter()
+                .any(|aborted| aborted.producer_id == header.producer_id)
     }
 
     /// The batch as it stays, or nothing of it.
@@ -203,7 +221,9 @@ impl Plan {
         let horizon = (header.attributes & DELETE_HORIZON != 0).then_some(header.base_timestamp);
         let stays = |record: &RawRecord<'_>| {
             let offset = header.base_offset + i64::from(record.offset_delta);
-            let newest = record.key.is_some_and(|key| latest.get(key).is_none_or(|last| offset >= *last));
+            let newest = record
+                .key
+                .is_some_and(|key| latest.get(key).is_none_or(|last| offset >= *last));
             newest && (record.has_value || horizon.is_none_or(|horizon| now < horizon))
         };
         let kept: Vec<RawRecord<'_>> = records::iterate(&plain).filter(stays).collect();
@@ -224,10 +244,16 @@ impl Plan {
 
 /// A batch of the records that stay. Offsets, sequence and length in offsets are the old ones; a
 /// horizon takes the place of the base timestamp, and the records' times are counted from it.
-fn rebuild(old: &BatchHeader, kept: &[RawRecord<'_>], horizon: Option<i64>) -> io::Result<(BatchHeader, Bytes)> {
+fn rebuild(
+    old: &BatchHeader,
+    kept: &[RawRecord<'_>],
+    horizon: Option<i64>,
+) -> io::Result<(BatchHeader, Bytes)> {
     let mut header = old.clone();
     let mut plain = Vec::new();
-    let stamps = kept.iter().map(|record| old.base_timestamp + record.timestamp_delta);
+    let stamps = kept
+        .iter()
+        .map(|record| old.base_timestamp + record.timestamp_delta);
     if !old.is_log_append_time() {
         header.max_timestamp = stamps.max().unwrap_or(old.max_timestamp);
     }
@@ -254,7 +280,12 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(plan: &'a Plan) -> io::Result<Writer<'a>> {
-        Ok(Writer { plan, made: Vec::new(), size: 0, room_needed: 0 })
+        Ok(Writer {
+            plan,
+            made: Vec::new(),
+            size: 0,
+            room_needed: 0,
+        })
     }
 
     /// The next old segment begins: it joins the current file or opens one at its own base.
@@ -275,7 +306,11 @@ impl<'a> Writer<'a> {
             None => Store::memory(),
         };
         store.append(0, &[])?;
-        self.made.push(Made { base, end: base, store });
+        self.made.push(Made {
+            base,
+            end: base,
+            store,
+        });
         (self.size, self.room_needed) = (0, size);
         Ok(())
     }

@@ -26,7 +26,10 @@ pub(crate) struct Slot {
 
 impl Handles {
     pub(crate) fn new(limit: usize) -> Arc<Handles> {
-        Arc::new(Handles { limit: limit.max(1), open: Mutex::default() })
+        Arc::new(Handles {
+            limit: limit.max(1),
+            open: Mutex::default(),
+        })
     }
 
     /// The file of a slot, opened (and made) if need be.
@@ -37,7 +40,13 @@ impl Handles {
             if let Some(file) = &*held {
                 return Ok(file.clone());
             }
-            let file = Arc::new(OpenOptions::new().read(true).append(true).create(true).open(path)?);
+            let file = Arc::new(
+                OpenOptions::new()
+                    .read(true)
+                    .append(true)
+                    .create(true)
+                    .open(path)?,
+            );
             *held = Some(file.clone());
             file
         };
@@ -79,6 +88,9 @@ mod tests {
         }
         let open = slots.iter().filter(|slot| lock(&slot.file).is_some()).count();
         assert_eq!(open, 3);
-        assert!(handles.file(&slots[0], &dir.path().join("0")).is_ok(), "a closed one opens again");
+        assert!(
+            handles.file(&slots[0], &dir.path().join("0")).is_ok(),
+            "a closed one opens again"
+        );
     }
 }

@@ -44,9 +44,16 @@ impl Index {
 
     /// Takes note of the batch that was appended at the end.
     pub(crate) fn push(&mut self, header: &BatchHeader) {
-        if self.entries.last().is_none_or(|last| self.size - last.position >= INTERVAL) {
-            let entry =
-                Entry { offset: header.base_offset, position: self.size, max_timestamp: self.max_timestamp };
+        if self
+            .entries
+            .last()
+            .is_none_or(|last| self.size - last.position >= INTERVAL)
+        {
+            let entry = Entry {
+                offset: header.base_offset,
+                position: self.size,
+                max_timestamp: self.max_timestamp,
+            };
             self.entries.push(entry);
         }
         if header.max_timestamp > self.max_timestamp {
@@ -66,7 +73,9 @@ impl Index {
 
     /// A position at or before the first batch that reaches `timestamp`.
     pub(crate) fn seek_time(&self, timestamp: i64) -> u64 {
-        let after = self.entries.partition_point(|entry| entry.max_timestamp < timestamp);
+        let after = self
+            .entries
+            .partition_point(|entry| entry.max_timestamp < timestamp);
         after.checked_sub(1).map_or(0, |i| self.entries[i].position)
     }
 }

@@ -66,7 +66,14 @@ mod tests {
     #[test]
     fn a_marker_is_a_whole_control_batch_that_says_how_it_ended() {
         for commit in [true, false] {
-            let (header, records) = control_batch(Marker { producer_id: 5, epoch: 2, commit }, 77);
+            let (header, records) = control_batch(
+                Marker {
+                    producer_id: 5,
+                    epoch: 2,
+                    commit,
+                },
+                77,
+            );
             let bytes = Bytes::from([&header.encode()[..], &records].concat());
             let read = batch::check(&bytes).unwrap();
             assert!(read.is_control() && read.is_transactional());

@@ -20,6 +20,8 @@ mod settings;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod times;
 
 use std::io;
@@ -115,8 +117,16 @@ impl Log {
         settings: &Settings,
         now: i64,
     ) -> Result<Appended, AppendError> {
-        if let Verdict::Repeats { base_offset, timestamp } = self.producers.check(&header).map_err(AppendError::Refused)? {
-            return Ok(Appended { base_offset, timestamp, log_start: self.start() });
+        if let Verdict::Repeats {
+            base_offset,
+            timestamp,
+        } = self.producers.check(&header).map_err(AppendError::Refused)?
+        {
+            return Ok(Appended {
+                base_offset,
+                timestamp,
+                log_start: self.start(),
+            });
         }
         let records = &batch[HEADER..];
         header.base_offset = self.next_offset;
@@ -127,8 +137,12 @@ impl Log {
             header.seal(records);
             timestamp = now;
         }
-        self.write(&header, records, settings, now)?;
-        Ok(Appended { base_offset: header.base_offset, timestamp, log_start: self.start() })
+        self.write(&header, records, settings)?;
+        Ok(Appended {
+            base_offset: header.base_offset,
+            timestamp,
+            log_start: self.start(),
+        })
     }
 
     /// Ends a producer's transaction here: a control batch, and the readers' bound moves on.
@@ -138,16 +152,19 @@ impl Log {
         settings: &Settings,
         now: i64,
     ) -> Result<i64, AppendError> {
-        self.producers.check_marker(marker.producer_id, marker.epoch).map_err(AppendError::Refused)?;
+        self.producers
+            .check_marker(marker.producer_id, marker.epoch)
+            .map_err(AppendError::Refused)?;
         let (mut header, records) = marker::control_batch(marker, now);
         header.base_offset = self.next_offset;
-        self.write(&header, &records, settings, now)?;
-        self.transactions.ended(marker.producer_id, header.base_offset, marker.commit);
+        self.write(&header, &records, settings)?;
+        self.transactions
+            .ended(marker.producer_id, header.base_offset, marker.commit);
         Ok(header.base_offset)
     }
 
-    fn write(&mut self, header: &BatchHeader, records: &[u8], settings: &Settings, now: i64) -> io::Result<()> {
-        if self.is_full(header.size() as u64, settings, now)? {
+    fn write(&mut self, header: &BatchHeader, records: &[u8], settings: &Settings) -> io::Result<()> {
+        if self.is_full(header, settings)? {
             self.roll()?;
         }
         self.active().append(header, records)?;
@@ -162,11 +179,16 @@ impl Log {
         self.segments.last().expect("a log has a segment")
     }
 
-    fn is_full(&self, more: u64, settings: &Settings, now: i64) -> io::Result<bool> {
+    /// Age is counted in the records' own time, as Kafka does: records of a year ago written now would
+    /// otherwise get a segment each.
+    fn is_full(&self, next: &BatchHeader, settings: &Settings) -> io::Result<bool> {
         let mut index = self.active().index()?;
         let index = index.get();
-        let aged = index.first_timestamp.is_some_and(|first| now.saturating_sub(first) > settings.segment_ms);
-        Ok(index.size > 0 && (index.size + more > settings.segment_bytes || aged))
+        let age = |first: i64| next.max_timestamp.saturating_sub(first);
+        let is_aged = index
+            .first_timestamp
+            .is_some_and(|first| age(first) > settings.segment_ms);
+        Ok(index.size > 0 && (index.size + next.size() as u64 > settings.segment_bytes || is_aged))
     }
 
     /// Closes the active segment and begins one at the next offset; an empty one stays.
@@ -174,7 +196,10 @@ impl Log {
         if self.active().index()?.get().size == 0 {
             return Ok(());
         }
-        self.segments.push(Arc::new(Segment::new(self.next_offset, self.place.store(self.next_offset))));
+        self.segments.push(Arc::new(Segment::new(
+            self.next_offset,
+            self.place.store(self.next_offset),
+        )));
         self.save_snapshot()
     }
 

@@ -33,9 +33,15 @@ impl OpenTransactions {
 
     /// Takes note of a marker at `offset`.
     pub(crate) fn ended(&mut self, producer_id: i64, offset: i64, commit: bool) {
-        let Some(first_offset) = self.open.remove(&producer_id) else { return };
+        let Some(first_offset) = self.open.remove(&producer_id) else {
+            return;
+        };
         if !commit {
-            self.aborted.push(Aborted { producer_id, first_offset, last_offset: offset });
+            self.aborted.push(Aborted {
+                producer_id,
+                first_offset,
+                last_offset: offset,
+            });
         }
     }
 
@@ -50,7 +56,11 @@ impl OpenTransactions {
 
     /// The aborted transactions that touch the offsets from `from` up to `to` (excluded).
     pub(crate) fn aborted(&self, from: i64, to: i64) -> Vec<Aborted> {
-        self.aborted.iter().filter(|a| a.last_offset >= from && a.first_offset < to).copied().collect()
+        self.aborted
+            .iter()
+            .filter(|a| a.last_offset >= from && a.first_offset < to)
+            .copied()
+            .collect()
     }
 
     /// Forgets what lies wholly before `offset`.
@@ -76,7 +86,11 @@ mod tests {
                 (1, Some(i)) => drop(open.remove(i)),
                 (_, Some(i)) => {
                     let (producer_id, first_offset) = open.remove(i);
-                    aborted.push(Aborted { producer_id, first_offset, last_offset: at });
+                    aborted.push(Aborted {
+                        producer_id,
+                        first_offset,
+                        last_offset: at,
+                    });
                 }
             }
         }

@@ -62,13 +62,17 @@ impl Place {
 
     /// Makes the directory, finishes what a crash interrupted and lists the rest.
     pub(crate) fn open(&self) -> io::Result<Listing> {
-        let Some(dir) = &self.dir else { return Ok(Listing::default()) };
+        let Some(dir) = &self.dir else {
+            return Ok(Listing::default());
+        };
         fs::create_dir_all(dir)?;
         let mut listing = Listing::default();
         let mut swaps = Vec::new();
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
-            let (Some(stem), Some(extension)) = (text(path.file_stem()), text(path.extension())) else { continue };
+            let (Some(stem), Some(extension)) = (text(path.file_stem()), text(path.extension())) else {
+                continue;
+            };
             match extension {
                 "log" => listing.segments.extend(stem.parse::<i64>().ok()),
                 "state" => listing.snapshots.extend(stem.parse::<i64>().ok()),
@@ -98,7 +102,9 @@ impl Place {
     }
 
     pub(crate) fn marks(&self) -> io::Result<Marks> {
-        let Some(dir) = &self.dir else { return Ok(Marks::default()) };
+        let Some(dir) = &self.dir else {
+            return Ok(Marks::default());
+        };
         Ok(load(&dir.join(MARKS))?.unwrap_or_default())
     }
 
@@ -117,7 +123,12 @@ impl Place {
         let Some(dir) = &self.dir else { return Ok(()) };
         save(&dir.join(snapshot_name(snapshot.next_offset)), snapshot)?;
         let mut kept: Vec<i64> = fs::read_dir(dir)?
-            .filter_map(|entry| text(entry.ok()?.path().file_name())?.strip_suffix(".state")?.parse().ok())
+            .filter_map(|entry| {
+                text(entry.ok()?.path().file_name())?
+                    .strip_suffix(".state")?
+                    .parse()
+                    .ok()
+            })
             .collect();
         kept.sort_unstable();
         for offset in kept.iter().rev().skip(2) {

@@ -16,7 +16,10 @@ const REMEMBERED: usize = 5;
 pub(crate) enum Verdict {
     Append,
     /// It is here already, from this offset on, appended at this time.
-    Repeats { base_offset: i64, timestamp: i64 },
+    Repeats {
+        base_offset: i64,
+        timestamp: i64,
+    },
 }
 
 /// The producers of a partition by their id.
@@ -48,7 +51,9 @@ impl Producer {
 impl Producers {
     /// Decides on a batch from a client. Nothing changes.
     pub(crate) fn check(&self, header: &BatchHeader) -> Result<Verdict, ResponseError> {
-        let Some(producer) = self.0.get(&header.producer_id) else { return Ok(Verdict::Append) };
+        let Some(producer) = self.0.get(&header.producer_id) else {
+            return Ok(Verdict::Append);
+        };
         if header.producer_epoch < producer.epoch {
             return Err(ResponseError::InvalidProducerEpoch);
         }
@@ -59,8 +64,15 @@ impl Producers {
             };
         }
         let (first, last) = (header.base_sequence, header.last_sequence());
-        if let Some(same) = producer.batches.iter().find(|b| (b.first, b.last) == (first, last)) {
-            return Ok(Verdict::Repeats { base_offset: same.base_offset, timestamp: same.timestamp });
+        if let Some(same) = producer
+            .batches
+            .iter()
+            .find(|b| (b.first, b.last) == (first, last))
+        {
+            return Ok(Verdict::Repeats {
+                base_offset: same.base_offset,
+                timestamp: same.timestamp,
+            });
         }
         match producer.batches.back() {
             // Known by a marker alone: its numbers start again.
@@ -83,7 +95,11 @@ impl Producers {
         if header.producer_id < 0 {
             return;
         }
-        let fresh = || Producer { epoch: header.producer_epoch, last_timestamp: -1, batches: VecDeque::new() };
+        let fresh = || Producer {
+            epoch: header.producer_epoch,
+            last_timestamp: -1,
+            batches: VecDeque::new(),
+        };
         let producer = self.0.entry(header.producer_id).or_insert_with(fresh);
         if producer.epoch != header.producer_epoch {
             producer.epoch = header.producer_epoch;
@@ -100,13 +116,18 @@ impl Producers {
             first: header.base_sequence,
             last: header.last_sequence(),
             base_offset: header.base_offset,
-            timestamp: if header.is_log_append_time() { header.max_timestamp } else { -1 },
+            timestamp: if header.is_log_append_time() {
+                header.max_timestamp
+            } else {
+                -1
+            },
         });
     }
 
     /// Forgets who has not written since `before`, save those that `keep` names.
     pub(crate) fn expire(&mut self, before: i64, keep: impl Fn(i64) -> bool) {
-        self.0.retain(|id, producer| producer.last_timestamp >= before || keep(*id));
+        self.0
+            .retain(|id, producer| producer.last_timestamp >= before || keep(*id));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &Producer)> {
@@ -141,27 +162,48 @@ mod tests {
     fn the_next_batch_is_appended_and_a_gap_is_refused() {
         let producers = after(&[(0, 0, 10)]);
         assert_eq!(producers.check(&header(0, 2, 0)), Ok(Verdict::Append));
-        assert_eq!(producers.check(&header(0, 3, 0)), Err(ResponseError::OutOfOrderSequenceNumber));
+        assert_eq!(
+            producers.check(&header(0, 3, 0)),
+            Err(ResponseError::OutOfOrderSequenceNumber)
+        );
     }
 
     #[test]
     fn a_repeated_batch_is_answered_with_its_first_offset() {
         let producers = after(&[(0, 0, 10), (0, 2, 12), (0, 4, 14)]);
-        assert_eq!(producers.check(&header(0, 2, 0)), Ok(Verdict::Repeats { base_offset: 12, timestamp: -1 }));
+        assert_eq!(
+            producers.check(&header(0, 2, 0)),
+            Ok(Verdict::Repeats {
+                base_offset: 12,
+                timestamp: -1
+            })
+        );
     }
 
     #[test]
     fn only_the_last_five_batches_are_remembered() {
         let producers = after(&[(0, 0, 0), (0, 2, 2), (0, 4, 4), (0, 6, 6), (0, 8, 8), (0, 10, 10)]);
-        assert_eq!(producers.check(&header(0, 0, 0)), Err(ResponseError::OutOfOrderSequenceNumber));
-        assert!(matches!(producers.check(&header(0, 2, 0)), Ok(Verdict::Repeats { .. })));
+        assert_eq!(
+            producers.check(&header(0, 0, 0)),
+            Err(ResponseError::OutOfOrderSequenceNumber)
+        );
+        assert!(matches!(
+            producers.check(&header(0, 2, 0)),
+            Ok(Verdict::Repeats { .. })
+        ));
     }
 
     #[test]
     fn an_older_epoch_is_fenced_and_a_newer_one_starts_at_zero() {
         let producers = after(&[(3, 0, 0)]);
-        assert_eq!(producers.check(&header(2, 2, 0)), Err(ResponseError::InvalidProducerEpoch));
-        assert_eq!(producers.check(&header(4, 2, 0)), Err(ResponseError::OutOfOrderSequenceNumber));
+        assert_eq!(
+            producers.check(&header(2, 2, 0)),
+            Err(ResponseError::InvalidProducerEpoch)
+        );
+        assert_eq!(
+            producers.check(&header(4, 2, 0)),
+            Err(ResponseError::OutOfOrderSequenceNumber)
+        );
         assert_eq!(producers.check(&header(4, 0, 0)), Ok(Verdict::Append));
     }
 
@@ -173,6 +215,9 @@ mod tests {
 
     #[test]
     fn an_unknown_producer_may_begin_anywhere() {
-        assert_eq!(Producers::default().check(&header(0, 500, 0)), Ok(Verdict::Append));
+        assert_eq!(
+            Producers::default().check(&header(0, 500, 0)),
+            Ok(Verdict::Append)
+        );
     }
 }

@@ -77,7 +77,9 @@ impl Log {
         if offset >= bound {
             return Ok(window);
         }
-        let Some((at, found)) = self.locate(offset)? else { return Ok(window) };
+        let Some((at, found)) = self.locate(offset)? else {
+            return Ok(window);
+        };
         let segment = &self.segments[at];
         let (mut end, mut upper) = {
             let mut index = segment.index()?;
@@ -92,12 +94,18 @@ impl Log {
             return Ok(window);
         }
         let first = found.header.size();
-        let mut len = usize::try_from(end - found.position).unwrap_or(usize::MAX).min(max);
+        let mut len = usize::try_from(end - found.position)
+            .unwrap_or(usize::MAX)
+            .min(max);
         if len < first {
             len = if whole_first { first } else { 0 };
         }
         if len > 0 {
-            window.slice = Some(Slice { reader: segment.store.reader()?, position: found.position, len });
+            window.slice = Some(Slice {
+                reader: segment.store.reader()?,
+                position: found.position,
+                len,
+            });
         }
         if isolation == Isolation::Committed {
             window.aborted = self.transactions.aborted(offset, upper);
@@ -108,7 +116,10 @@ impl Log {
     /// The segment and the first batch in it that reach `offset`. Compaction leaves holes, so it may be
     /// in a later segment than the one the offset belongs to.
     pub(crate) fn locate(&self, offset: i64) -> io::Result<Option<(usize, Found)>> {
-        let first = self.segments.partition_point(|segment| segment.base <= offset).saturating_sub(1);
+        let first = self
+            .segments
+            .partition_point(|segment| segment.base <= offset)
+            .saturating_sub(1);
         for (at, segment) in self.segments.iter().enumerate().skip(first) {
             if let Some(found) = segment.find(offset)? {
                 return Ok(Some((at, found)));

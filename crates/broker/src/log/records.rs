@@ -97,7 +97,13 @@ fn one(bytes: &[u8]) -> Option<RawRecord<'_>> {
     let offset_delta = i32::try_from(varint(&mut b)?).ok()?;
     let key = field(&mut b)?;
     let has_value = field(&mut b)?.is_some();
-    Some(RawRecord { raw, timestamp_delta, offset_delta, key, has_value })
+    Some(RawRecord {
+        raw,
+        timestamp_delta,
+        offset_delta,
+        key,
+        has_value,
+    })
 }
 
 /// A nullable field: a length of minus one means null.
@@ -148,7 +154,13 @@ mod tests {
             let header = batch::check_produced(&bytes).unwrap();
             let plain = payload(&header, &bytes).unwrap();
             let keys: Vec<_> = iterate(&plain).map(|r| r.key.unwrap().to_vec()).collect();
-            assert_eq!(keys, (0..5).map(|i| format!("key-{i}").into_bytes()).collect::<Vec<_>>(), "codec {codec}");
+            assert_eq!(
+                keys,
+                (0..5)
+                    .map(|i| format!("key-{i}").into_bytes())
+                    .collect::<Vec<_>>(),
+                "codec {codec}"
+            );
         }
     }
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use super::Log;
 use super::batch;
 use super::marker;
 use super::place::{Place, Snapshot};
 use super::scan::{self, Met, Stop};
 use super::segment::Segment;
-use super::Log;
 
 /// Bytes read at a time on the walk.
 const WALK: usize = 256 * 1024;
@@ -22,13 +22,23 @@ impl Log {
     pub(crate) fn open(place: Place) -> io::Result<Log> {
         let listing = place.open()?;
         let mut marks = place.marks()?;
-        let bases = if listing.segments.is_empty() { vec![marks.start] } else { listing.segments };
-        let segments: Vec<_> = bases.iter().map(|base| Arc::new(Segment::new(*base, place.store(*base)))).collect();
+        let bases = if listing.segments.is_empty() {
+            vec![marks.start]
+        } else {
+            listing.segments
+        };
+        let segments: Vec<_> = bases
+            .iter()
+            .map(|base| Arc::new(Segment::new(*base, place.store(*base))))
+            .collect();
         marks.start = marks.start.max(bases[0]);
         let state = usable(&place, &listing.snapshots, &segments)?;
         let mut log = Log {
             place,
-            next_offset: state.next_offset.max(segments[segments.len() - 1].base).max(marks.start),
+            next_offset: state
+                .next_offset
+                .max(segments[segments.len() - 1].base)
+                .max(marks.start),
             segments,
             marks,
             producers: state.producers,
@@ -51,12 +61,19 @@ impl Log {
             self.written = true;
             let reader = segment.store.reader()?;
             let stop = scan::headers(&reader, start..size, WALK, |met| self.replay_batch(&met))?;
-            let Some(Stop::Bad(end, _) | Stop::Broke(end)) = stop else { continue };
+            let Some(Stop::Bad(end, _) | Stop::Broke(end)) = stop else {
+                continue;
+            };
             if at + 1 < self.segments.len() {
                 let what = format!("segment {} is damaged at byte {end}", segment.base);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
-            warn!(segment = segment.base, kept = end, cut = size - end, "cut a torn tail");
+            warn!(
+                segment = segment.base,
+                kept = end,
+                cut = size - end,
+                "cut a torn tail"
+            );
             segment.store.truncate(end)?;
             segment.forget();
         }
@@ -73,7 +90,8 @@ impl Log {
         if met.header.is_control()
             && let Some(commit) = marker::commits(&bytes)
         {
-            self.transactions.ended(met.header.producer_id, met.header.base_offset, commit);
+            self.transactions
+                .ended(met.header.producer_id, met.header.base_offset, commit);
         }
         self.next_offset = self.next_offset.max(met.header.last_offset() + 1);
         Ok(ControlFlow::Continue(()))
@@ -83,11 +101,19 @@ impl Log {
 /// The newest snapshot that fits the files that are there.
 fn usable(place: &Place, offsets: &[i64], segments: &[Arc<Segment>]) -> io::Result<Snapshot> {
     for offset in offsets.iter().rev() {
-        let Some(snapshot) = place.snapshot(*offset)? else { continue };
-        let Some(segment) = segments.iter().find(|segment| segment.base == snapshot.segment) else { continue };
+        let Some(snapshot) = place.snapshot(*offset)? else {
+            continue;
+        };
+        let Some(segment) = segments.iter().find(|segment| segment.base == snapshot.segment) else {
+            continue;
+        };
         if segment.store.len()? >= snapshot.position {
             return Ok(snapshot);
         }
     }
-    Ok(Snapshot { segment: segments[0].base, next_offset: segments[0].base, ..Snapshot::default() })
+    Ok(Snapshot {
+        segment: segments[0].base,
+        next_offset: segments[0].base,
+        ..Snapshot::default()
+    })
 }

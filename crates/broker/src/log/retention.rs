@@ -28,7 +28,8 @@ impl Log {
     /// Removes the segments that the settings no longer keep. Gives how many.
     pub(crate) fn retain(&mut self, settings: &Settings, now: i64) -> io::Result<usize> {
         let transactions = &self.transactions;
-        self.producers.expire(now - PRODUCER_EXPIRY_MS, |id| transactions.started(id).is_some());
+        self.producers
+            .expire(now - PRODUCER_EXPIRY_MS, |id| transactions.started(id).is_some());
         if !settings.cleanup.deletes() {
             return Ok(0);
         }
@@ -57,12 +58,17 @@ impl Log {
 
     /// How many segments from the head on hold nothing young enough.
     fn expired(&self, settings: &Settings, now: i64) -> io::Result<usize> {
-        let Some(keep) = settings.retention_ms else { return Ok(0) };
+        let Some(keep) = settings.retention_ms else {
+            return Ok(0);
+        };
         let mut expired = 0;
         for segment in &self.segments {
             let mut index = segment.index()?;
             let index = index.get();
-            if index.size == 0 || now.saturating_sub(index.max_timestamp) <= keep || self.is_in_use(index.next_offset) {
+            if index.size == 0
+                || now.saturating_sub(index.max_timestamp) <= keep
+                || self.is_in_use(index.next_offset)
+            {
                 break;
             }
             expired += 1;
@@ -72,7 +78,9 @@ impl Log {
 
     /// How many segments from the head on are more than the limit of bytes.
     fn surplus(&self, settings: &Settings) -> io::Result<usize> {
-        let Some(keep) = settings.retention_bytes else { return Ok(0) };
+        let Some(keep) = settings.retention_bytes else {
+            return Ok(0);
+        };
         let mut over = self.size()?.saturating_sub(keep);
         let mut surplus = 0;
         for segment in &self.segments[..self.segments.len() - 1] {

@@ -57,7 +57,11 @@ pub(crate) fn headers<B>(
         if position + header.size() as u64 > range.end {
             return Ok(Some(Stop::Bad(position, BadBatch::Truncated)));
         }
-        if let ControlFlow::Break(value) = visit(Met { header: &header, position, reader })? {
+        if let ControlFlow::Break(value) = visit(Met {
+            header: &header,
+            position,
+            reader,
+        })? {
             return Ok(Some(Stop::Broke(value)));
         }
         position += header.size() as u64;

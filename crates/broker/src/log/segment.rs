@@ -31,7 +31,11 @@ pub(crate) struct Found {
 impl Segment {
     /// A segment without a batch, or one that is read when first needed.
     pub(crate) fn new(base: i64, store: Store) -> Segment {
-        Segment { base, store, index: Mutex::default() }
+        Segment {
+            base,
+            store,
+            index: Mutex::default(),
+        }
     }
 
     /// The index, made by walking the headers if this is the first time.
@@ -113,7 +117,10 @@ impl Segment {
     fn first(&self, from: u64, to: u64, wanted: impl Fn(&BatchHeader) -> bool) -> io::Result<Option<Found>> {
         let stop = scan::headers(&self.store.reader()?, from..to, INTERVAL as usize, |met| {
             Ok(match wanted(met.header) {
-                true => ControlFlow::Break(Found { position: met.position, header: met.header.clone() }),
+                true => ControlFlow::Break(Found {
+                    position: met.position,
+                    header: met.header.clone(),
+                }),
                 false => ControlFlow::Continue(()),
             })
         })?;

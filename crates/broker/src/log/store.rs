@@ -15,7 +15,11 @@ use crate::sync::lock;
 /// Where a segment's bytes are.
 #[derive(Debug)]
 pub(crate) enum Store {
-    File { path: PathBuf, handles: Arc<Handles>, slot: Arc<Slot> },
+    File {
+        path: PathBuf,
+        handles: Arc<Handles>,
+        slot: Arc<Slot>,
+    },
     Memory(Arc<Mutex<Vec<u8>>>),
 }
 
@@ -28,7 +32,11 @@ pub(crate) enum Reader {
 
 impl Store {
     pub(crate) fn file(path: PathBuf, handles: &Arc<Handles>) -> Store {
-        Store::File { path, handles: handles.clone(), slot: Arc::default() }
+        Store::File {
+            path,
+            handles: handles.clone(),
+            slot: Arc::default(),
+        }
     }
 
     pub(crate) fn memory() -> Store {

@@ -5,15 +5,24 @@ use bytes::Bytes;
 use super::batch::BatchHeader;
 use super::records::{self, put_varint as varint};
 
+/// Timestamp delta, key and value.
+type Plain = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// A batch to be: what is not said is plain.
 pub(crate) struct Draft {
     header: BatchHeader,
-    records: Vec<(i64, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    records: Vec<Plain>,
 }
 
 /// `n` records `key-i` = `value-i`, a millisecond apart from 1000 on.
 pub(crate) fn batch(n: i32) -> Draft {
-    let records = (0..n).map(|i| (i64::from(i), Some(format!("key-{i}").into()), Some(format!("value-{i}").into())));
+    let records = (0..n).map(|i| {
+        (
+            i64::from(i),
+            Some(format!("key-{i}").into()),
+            Some(format!("value-{i}").into()),
+        )
+    });
     Draft::of(records.collect())
 }
 
@@ -23,7 +32,7 @@ pub(crate) fn record(key: &str, value: Option<&str>) -> Draft {
 }
 
 impl Draft {
-    fn of(records: Vec<(i64, Option<Vec<u8>>, Option<Vec<u8>>)>) -> Draft {
+    fn of(records: Vec<Plain>) -> Draft {
         let n = records.len() as i32;
         let header = BatchHeader {
             base_offset: 0,
@@ -70,6 +79,10 @@ impl Draft {
         self.header.max_timestamp += timestamp - self.header.base_timestamp;
         self.header.base_timestamp = timestamp;
         self
+    }
+
+    pub(crate) fn build_size(self) -> u64 {
+        self.build().len() as u64
     }
 
     pub(crate) fn build(mut self) -> Bytes {

@@ -18,7 +18,9 @@ impl Log {
     /// The first record stamped at or after `timestamp`, below `bound`.
     pub(crate) fn first_at(&self, timestamp: i64, bound: i64) -> io::Result<Option<At>> {
         for segment in &self.segments {
-            let Some(found) = segment.find_time(timestamp, self.start())? else { continue };
+            let Some(found) = segment.find_time(timestamp, self.start())? else {
+                continue;
+            };
             let wanted = |at: &At| at.timestamp >= timestamp && at.offset >= self.start();
             let at = record_in(segment, &found, wanted)?;
             if at.is_some() {
@@ -39,8 +41,12 @@ impl Log {
                 best = Some((index.max_timestamp, segment, index.max_timestamp_position));
             }
         }
-        let Some((timestamp, segment, position)) = best else { return Ok(None) };
-        let Some(found) = segment.at(position)? else { return Ok(None) };
+        let Some((timestamp, segment, position)) = best else {
+            return Ok(None);
+        };
+        let Some(found) = segment.at(position)? else {
+            return Ok(None);
+        };
         record_in(segment, &found, |at| at.timestamp >= timestamp)
     }
 }

@@ -45,7 +45,9 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, node: Arc<Node>, 
     let mut stopped = stop.clone();
     let answering = async {
         while let Some(Waiting { frame, _share }) = requests.recv().await {
-            let Some(call) = parse(frame, peer, local, is_gone.clone(), stop.clone()) else { return };
+            let Some(call) = parse(frame, peer, local, is_gone.clone(), stop.clone()) else {
+                return;
+            };
             match api::answer(&node, call).await {
                 Answer::Reply(reply) => {
                     if reply.write(&mut output).await.is_err() {
@@ -74,14 +76,28 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, node: Arc<Node>, 
     }
 }
 
-async fn read_ahead(input: OwnedReadHalf, queue: mpsc::Sender<Waiting>, gone: watch::Sender<bool>, max: usize) {
+async fn read_ahead(
+    input: OwnedReadHalf,
+    queue: mpsc::Sender<Waiting>,
+    gone: watch::Sender<bool>,
+    max: usize,
+) {
     let mut frames = Frames::new(input, max);
     let room = Arc::new(Semaphore::new(max.max(1)));
     loop {
         let next = async {
-            let Some(length) = frames.length().await? else { return Ok(None) };
-            let share = room.clone().acquire_many_owned(length as u32).await.expect("never closed");
-            Ok::<_, std::io::Error>(Some(Waiting { frame: frames.body(length).await?, _share: share }))
+            let Some(length) = frames.length().await? else {
+                return Ok(None);
+            };
+            let share = room
+                .clone()
+                .acquire_many_owned(length as u32)
+                .await
+                .expect("never closed");
+            Ok::<_, std::io::Error>(Some(Waiting {
+                frame: frames.body(length).await?,
+                _share: share,
+            }))
         };
         match next.await {
             Ok(Some(waiting)) => {

@@ -19,7 +19,11 @@ pub(crate) struct Frames<R> {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(from: R, max: usize) -> Frames<R> {
-        Frames { from, buffer: BytesMut::new(), max }
+        Frames {
+            from,
+            buffer: BytesMut::new(),
+            max,
+        }
     }
 
     /// The length of the next frame, or nothing if the other side has finished.
@@ -27,13 +31,20 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         while self.buffer.len() < 4 {
             self.buffer.reserve(SMALLEST_READ);
             if self.from.read_buf(&mut self.buffer).await? == 0 {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
             }
         }
         let claimed = self.buffer.get_i32();
         match usize::try_from(claimed) {
             Ok(length) if length <= self.max => Ok(Some(length)),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {claimed} bytes is refused"))),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a frame of {claimed} bytes is refused"),
+            )),
         }
     }
 
@@ -41,7 +52,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) async fn body(&mut self, length: usize) -> io::Result<Bytes> {
         while self.buffer.len() < length {
             if self.buffer.capacity() == self.buffer.len() || self.buffer.capacity() < length.min(STEP) {
-                self.buffer.reserve((length - self.buffer.len()).min(STEP.max(self.buffer.len())));
+                self.buffer
+                    .reserve((length - self.buffer.len()).min(STEP.max(self.buffer.len())));
             }
             if self.from.read_buf(&mut self.buffer).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -74,16 +86,31 @@ mod tests {
     #[tokio::test]
     async fn frames_are_cut_where_their_lengths_say() {
         let large = vec![7; 3_000_000];
-        let input = [&[0, 0, 0, 2, 1, 2][..], &[0, 0, 0, 0], &(large.len() as u32).to_be_bytes(), &large].concat();
+        let input = [
+            &[0, 0, 0, 2, 1, 2][..],
+            &[0, 0, 0, 0],
+            &(large.len() as u32).to_be_bytes(),
+            &large,
+        ]
+        .concat();
         let (frames, error) = all(&input).await;
-        assert_eq!(frames.iter().map(Bytes::len).collect::<Vec<_>>(), [2, 0, 3_000_000]);
+        assert_eq!(
+            frames.iter().map(Bytes::len).collect::<Vec<_>>(),
+            [2, 0, 3_000_000]
+        );
         assert_eq!(error, None);
     }
 
     #[tokio::test]
     async fn a_length_of_two_gigabytes_is_refused() {
-        assert_eq!(all(&[0x7f, 0xff, 0xff, 0xff, 0]).await.1, Some(io::ErrorKind::InvalidData));
-        assert_eq!(all(&[0xff, 0xff, 0xff, 0xff, 0]).await.1, Some(io::ErrorKind::InvalidData));
+        assert_eq!(
+            all(&[0x7f, 0xff, 0xff, 0xff, 0]).await.1,
+            Some(io::ErrorKind::InvalidData)
+        );
+        assert_eq!(
+            all(&[0xff, 0xff, 0xff, 0xff, 0]).await.1,
+            Some(io::ErrorKind::InvalidData)
+        );
     }
 
     #[tokio::test]

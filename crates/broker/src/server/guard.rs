@@ -16,7 +16,10 @@ const HARMLESS: i32 = 1 << 20;
 
 /// Decodes a request that fills `body`.
 pub(crate) fn decode<T: Decodable>(body: &Bytes, version: i16) -> Result<T, Malformed> {
-    let mut guarded = Guarded { bytes: body.clone(), lowered: false };
+    let mut guarded = Guarded {
+        bytes: body.clone(),
+        lowered: false,
+    };
     let decoded = T::decode(&mut guarded, version).map_err(|e| Malformed(format!("{e:#}")))?;
     if !guarded.lowered {
         return Ok(decoded);
@@ -59,7 +62,10 @@ impl Buf for Guarded {
     fn try_get_u8(&mut self) -> Result<u8, bytes::TryGetError> {
         let claimed = varint(&self.bytes);
         if claimed > HARMLESS as u64 && claimed > self.bytes.len() as u64 {
-            return Err(bytes::TryGetError { requested: claimed as usize, available: self.bytes.len() });
+            return Err(bytes::TryGetError {
+                requested: claimed as usize,
+                available: self.bytes.len(),
+            });
         }
         self.bytes.try_get_u8()
     }
@@ -104,11 +110,16 @@ mod tests {
 
     #[test]
     fn large_plain_numbers_keep_their_value() {
-        let request = FetchRequest::default().with_max_bytes(i32::MAX).with_max_wait_ms(1_234_567_890);
+        let request = FetchRequest::default()
+            .with_max_bytes(i32::MAX)
+            .with_max_wait_ms(1_234_567_890);
         let mut bytes = BytesMut::new();
         request.encode(&mut bytes, 4).unwrap();
         let decoded: FetchRequest = decode(&bytes.freeze(), 4).unwrap();
-        assert_eq!((decoded.max_bytes, decoded.max_wait_ms), (i32::MAX, 1_234_567_890));
+        assert_eq!(
+            (decoded.max_bytes, decoded.max_wait_ms),
+            (i32::MAX, 1_234_567_890)
+        );
     }
 
     proptest! {

@@ -54,7 +54,9 @@ async fn accept(
     connections: &mut JoinSet<()>,
 ) {
     match accepted {
-        Ok((stream, peer)) => drop(connections.spawn(connection::serve(stream, peer, node.clone(), stop.clone()))),
+        Ok((stream, peer)) => {
+            drop(connections.spawn(connection::serve(stream, peer, node.clone(), stop.clone())));
+        }
         Err(cause) => {
             // Too many open files, most likely: let some close before the next try.
             warn!(%cause, "cannot accept a connection");

@@ -68,8 +68,15 @@ pub(crate) fn find(key: i16, version: i16) -> Option<ApiKey> {
 pub(crate) fn advertised() -> Vec<ApiVersion> {
     let entry = |spoken: &Spoken| {
         // As Kafka 4 does: older librdkafka takes a range that begins later for a broker without compression.
-        let min = if spoken.api == ApiKey::Produce { 0 } else { spoken.min };
-        ApiVersion::default().with_api_key(spoken.api as i16).with_min_version(min).with_max_version(spoken.max)
+        let min = if spoken.api == ApiKey::Produce {
+            0
+        } else {
+            spoken.min
+        };
+        ApiVersion::default()
+            .with_api_key(spoken.api as i16)
+            .with_min_version(min)
+            .with_max_version(spoken.max)
     };
     SPOKEN.iter().map(entry).collect()
 }
@@ -82,7 +89,11 @@ mod tests {
     fn the_codecs_know_every_version_that_is_spoken() {
         for spoken in SPOKEN {
             let valid = spoken.api.valid_versions();
-            assert!(valid.min <= spoken.min && spoken.max <= valid.max, "{:?} {valid}", spoken.api);
+            assert!(
+                valid.min <= spoken.min && spoken.max <= valid.max,
+                "{:?} {valid}",
+                spoken.api
+            );
         }
     }
 

@@ -19,7 +19,11 @@ pub(crate) enum BadConfig {
     #[error("Unknown topic config name: {0}")]
     Unknown(String),
     #[error("Invalid value {value} for configuration {name}: {fault}")]
-    Value { name: String, value: String, fault: String },
+    Value {
+        name: String,
+        value: String,
+        fault: String,
+    },
     #[error("Null value not supported for topic configs: {0}")]
     Null(String),
 }
@@ -29,7 +33,11 @@ impl Config {
         for (name, value) in &overrides {
             let known = known::find(name).ok_or_else(|| BadConfig::Unknown(name.clone()))?;
             if let Some(fault) = known.kind.fault(value) {
-                return Err(BadConfig::Value { name: name.clone(), value: value.clone(), fault });
+                return Err(BadConfig::Value {
+                    name: name.clone(),
+                    value: value.clone(),
+                    fault,
+                });
             }
         }
         let settings = meaning(&overrides);
@@ -66,8 +74,10 @@ fn meaning(overrides: &BTreeMap<String, String>) -> Settings {
             Some("LogAppendTime") => TimestampType::LogAppend,
             _ => TimestampType::Create,
         },
-        timestamp_before_max_ms: number("message.timestamp.before.max.ms").unwrap_or(plain.timestamp_before_max_ms),
-        timestamp_after_max_ms: number("message.timestamp.after.max.ms").unwrap_or(plain.timestamp_after_max_ms),
+        timestamp_before_max_ms: number("message.timestamp.before.max.ms")
+            .unwrap_or(plain.timestamp_before_max_ms),
+        timestamp_after_max_ms: number("message.timestamp.after.max.ms")
+            .unwrap_or(plain.timestamp_after_max_ms),
         segment_bytes: number("internal.segment.bytes")
             .or_else(|| number("segment.bytes"))
             .map_or(plain.segment_bytes, |n| n as u64),
@@ -110,12 +120,20 @@ mod tests {
     use super::*;
 
     fn config(pairs: &[(&str, &str)]) -> Result<Config, BadConfig> {
-        Config::new(pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+        Config::new(
+            pairs
+                .iter()
+                .map(|(k, v)| (k.to_string(), v.to_string()))
+                .collect(),
+        )
     }
 
     #[test]
     fn an_unknown_name_is_refused() {
-        assert_eq!(config(&[("retention.msec", "1")]), Err(BadConfig::Unknown("retention.msec".into())));
+        assert_eq!(
+            config(&[("retention.msec", "1")]),
+            Err(BadConfig::Unknown("retention.msec".into()))
+        );
     }
 
     #[test]
@@ -128,7 +146,10 @@ mod tests {
             ("message.timestamp.type", "Now"),
             ("preallocate", "yes"),
         ] {
-            assert!(matches!(config(&[(name, value)]), Err(BadConfig::Value { .. })), "{name}={value}");
+            assert!(
+                matches!(config(&[(name, value)]), Err(BadConfig::Value { .. })),
+                "{name}={value}"
+            );
         }
     }
 
@@ -142,13 +163,19 @@ mod tests {
         ]);
         let settings = config.unwrap().settings().clone();
         assert_eq!(settings.cleanup, Cleanup::Both);
-        assert_eq!((settings.retention_ms, settings.retention_bytes), (None, Some(500)));
+        assert_eq!(
+            (settings.retention_ms, settings.retention_bytes),
+            (None, Some(500))
+        );
         assert_eq!(settings.timestamp_type, TimestampType::LogAppend);
     }
 
     #[test]
     fn every_default_fits_its_own_kind() {
-        for known in known::all().into_iter().filter(|known| known.name != "internal.segment.bytes") {
+        for known in known::all()
+            .into_iter()
+            .filter(|known| known.name != "internal.segment.bytes")
+        {
             assert_eq!(known.kind.fault(known.default), None, "{}", known.name);
         }
     }

@@ -12,9 +12,17 @@ use uuid::Uuid;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Entry {
     Create(Kept),
-    Delete { id: Uuid },
-    Grow { id: Uuid, partitions: i32 },
-    Configure { id: Uuid, config: BTreeMap<String, String> },
+    Delete {
+        id: Uuid,
+    },
+    Grow {
+        id: Uuid,
+        partitions: i32,
+    },
+    Configure {
+        id: Uuid,
+        config: BTreeMap<String, String>,
+    },
 }
 
 /// A topic as it is kept.
@@ -41,10 +49,16 @@ pub(super) fn fold(entries: &[Bytes]) -> Result<Vec<Kept>, serde_json::Error> {
             Entry::Create(kept) => topics.push(kept),
             Entry::Delete { id } => topics.retain(|topic| topic.id != id),
             Entry::Grow { id, partitions } => {
-                topics.iter_mut().filter(|topic| topic.id == id).for_each(|topic| topic.partitions = partitions);
+                topics
+                    .iter_mut()
+                    .filter(|topic| topic.id == id)
+                    .for_each(|topic| topic.partitions = partitions);
             }
             Entry::Configure { id, config } => {
-                topics.iter_mut().filter(|topic| topic.id == id).for_each(|topic| topic.config = config.clone());
+                topics
+                    .iter_mut()
+                    .filter(|topic| topic.id == id)
+                    .for_each(|topic| topic.config = config.clone());
             }
         }
     }
@@ -57,17 +71,32 @@ mod tests {
 
     #[test]
     fn changes_fold_into_the_topics_that_are_left() {
-        let kept = |name: &str, id| Kept { name: name.into(), id, partitions: 1, config: BTreeMap::new() };
+        let kept = |name: &str, id| Kept {
+            name: name.into(),
+            id,
+            partitions: 1,
+            config: BTreeMap::new(),
+        };
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let config = BTreeMap::from([("retention.ms".to_owned(), "5".to_owned())]);
         let entries = [
             Entry::Create(kept("a", a)),
             Entry::Create(kept("b", b)),
             Entry::Grow { id: b, partitions: 4 },
-            Entry::Configure { id: b, config: config.clone() },
+            Entry::Configure {
+                id: b,
+                config: config.clone(),
+            },
             Entry::Delete { id: a },
         ];
         let left = fold(&entries.map(|entry| entry.encode())).unwrap();
-        assert_eq!(left, [Kept { partitions: 4, config, ..kept("b", b) }]);
+        assert_eq!(
+            left,
+            [Kept {
+                partitions: 4,
+                config,
+                ..kept("b", b)
+            }]
+        );
     }
 }

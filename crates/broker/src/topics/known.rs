@@ -5,8 +5,12 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Bool,
-    Int { min: i64 },
-    Long { min: i64 },
+    Int {
+        min: i64,
+    },
+    Long {
+        min: i64,
+    },
     Ratio,
     OneOf(&'static [&'static str]),
     /// A comma-separated list of these.
@@ -24,8 +28,16 @@ pub(crate) struct Known {
 }
 
 const FOREVER: &str = "9223372036854775807";
-const INT: fn(&'static str, i64, &'static str) -> Known = |name, min, default| Known { name, kind: Kind::Int { min }, default };
-const LONG: fn(&'static str, i64, &'static str) -> Known = |name, min, default| Known { name, kind: Kind::Long { min }, default };
+const INT: fn(&'static str, i64, &'static str) -> Known = |name, min, default| Known {
+    name,
+    kind: Kind::Int { min },
+    default,
+};
+const LONG: fn(&'static str, i64, &'static str) -> Known = |name, min, default| Known {
+    name,
+    kind: Kind::Long { min },
+    default,
+};
 
 /// The one with that name.
 pub(crate) fn find(name: &str) -> Option<Known> {
@@ -39,7 +51,11 @@ pub(crate) fn all() -> Vec<Known> {
         of("cleanup.policy", Kind::Several(&["delete", "compact"]), "delete"),
         INT("compression.gzip.level", -1, "-1"),
         INT("compression.lz4.level", 1, "9"),
-        of("compression.type", Kind::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]), "producer"),
+        of(
+            "compression.type",
+            Kind::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
+            "producer",
+        ),
         INT("compression.zstd.level", -131_072, "3"),
         LONG("delete.retention.ms", 0, "86400000"),
         LONG("file.delete.delay.ms", 0, "60000"),
@@ -56,7 +72,11 @@ pub(crate) fn all() -> Vec<Known> {
         INT("max.message.bytes", 0, "1048588"),
         LONG("message.timestamp.after.max.ms", 0, "3600000"),
         LONG("message.timestamp.before.max.ms", 0, FOREVER),
-        of("message.timestamp.type", Kind::OneOf(&["CreateTime", "LogAppendTime"]), "CreateTime"),
+        of(
+            "message.timestamp.type",
+            Kind::OneOf(&["CreateTime", "LogAppendTime"]),
+            "CreateTime",
+        ),
         of("min.cleanable.dirty.ratio", Kind::Ratio, "0.5"),
         LONG("min.compaction.lag.ms", 0, "0"),
         INT("min.insync.replicas", 1, "1"),
@@ -78,7 +98,8 @@ impl Kind {
     /// Why a value is refused, or nothing.
     pub(crate) fn fault(self, value: &str) -> Option<String> {
         match self {
-            Kind::Bool => (!["true", "false"].contains(&value)).then(|| "Expected value to be either true or false".into()),
+            Kind::Bool => (!["true", "false"].contains(&value))
+                .then(|| "Expected value to be either true or false".into()),
             Kind::Int { min } => number(value, min, i64::from(i32::MAX)),
             Kind::Long { min } => number(value, min, i64::MAX),
             Kind::Ratio => match value.parse::<f64>() {
@@ -86,7 +107,9 @@ impl Kind {
                 Ok(_) => Some("Value must be between 0 and 1".into()),
                 Err(_) => Some("Not a number of type DOUBLE".into()),
             },
-            Kind::OneOf(valid) => (!valid.contains(&value)).then(|| format!("String must be one of: {}", valid.join(", "))),
+            Kind::OneOf(valid) => {
+                (!valid.contains(&value)).then(|| format!("String must be one of: {}", valid.join(", ")))
+            }
             Kind::Several(valid) => list(value)
                 .find(|item| !valid.contains(item))
                 .map(|_| format!("String must be one of: {}", valid.join(", "))),
@@ -116,6 +139,9 @@ fn number(value: &str, min: i64, max: i64) -> Option<String> {
     match value.trim().parse::<i64>() {
         Ok(n) if n < min => Some(format!("Value must be at least {min}")),
         Ok(n) if n <= max => None,
-        Ok(_) | Err(_) => Some(format!("Not a number of type {}", if max == i64::MAX { "LONG" } else { "INT" })),
+        Ok(_) | Err(_) => Some(format!(
+            "Not a number of type {}",
+            if max == i64::MAX { "LONG" } else { "INT" }
+        )),
     }
 }

@@ -87,7 +87,12 @@ impl Topics {
     /// Reads the journal in `dir`; in memory without one. No log is opened yet.
     pub(crate) fn open(dir: Option<&Path>, handles: Arc<Handles>) -> io::Result<Topics> {
         let (journal, entries) = Journal::open(dir.map(|dir| dir.join("topics.journal")).as_deref())?;
-        let topics = Topics { known: RwLock::default(), journal, logs: dir.map(|dir| dir.join("logs")), handles };
+        let topics = Topics {
+            known: RwLock::default(),
+            journal,
+            logs: dir.map(|dir| dir.join("logs")),
+            handles,
+        };
         for kept in journal::fold(&entries)? {
             let config = Config::new(kept.config.clone()).unwrap_or_else(|fault| {
                 // Taken when it was set; a later version may know better. The data must stay reachable.
@@ -114,7 +119,8 @@ impl Topics {
     }
 
     pub(crate) fn has_partition(&self, name: &str, partition: i32) -> bool {
-        self.get(name).is_some_and(|topic| topic.partition(partition).is_some())
+        self.get(name)
+            .is_some_and(|topic| topic.partition(partition).is_some())
     }
 
     /// Whether a topic of that name may be made.
@@ -122,7 +128,12 @@ impl Topics {
         check_free(&read(&self.known), name)
     }
 
-    pub(crate) fn create(&self, name: &str, partitions: i32, config: Config) -> Result<Arc<Topic>, CreateError> {
+    pub(crate) fn create(
+        &self,
+        name: &str,
+        partitions: i32,
+        config: Config,
+    ) -> Result<Arc<Topic>, CreateError> {
         let mut known = write(&self.known);
         check_free(&known, name)?;
         let kept = Kept {
@@ -149,7 +160,12 @@ impl Topics {
             self.journal.append(&Entry::Delete { id: topic.id }.encode())?;
             known.by_name.remove(&topic.name);
             if self.journal.len_bytes() > COMPACT_ABOVE {
-                self.journal.rewrite(known.by_name.values().map(|topic| Entry::Create(topic.kept()).encode()))?;
+                self.journal.rewrite(
+                    known
+                        .by_name
+                        .values()
+                        .map(|topic| Entry::Create(topic.kept()).encode()),
+                )?;
             }
         }
         topic.partitions().iter().for_each(|partition| partition.delete());
@@ -163,15 +179,31 @@ impl Topics {
     /// Gives a topic more partitions, `count` in all.
     pub(crate) fn grow(&self, topic: &Topic, count: i32) -> io::Result<()> {
         let mut partitions = write(&topic.partitions);
-        self.journal.append(&Entry::Grow { id: topic.id, partitions: count }.encode())?;
+        self.journal.append(
+            &Entry::Grow {
+                id: topic.id,
+                partitions: count,
+            }
+            .encode(),
+        )?;
         let more = partitions.len() as i32..count;
-        *partitions = partitions.iter().cloned().chain(more.map(|index| self.partition(topic.id, index))).collect();
+        *partitions = partitions
+            .iter()
+            .cloned()
+            .chain(more.map(|index| self.partition(topic.id, index)))
+            .collect();
         Ok(())
     }
 
     pub(crate) fn configure(&self, topic: &Topic, config: Config) -> io::Result<()> {
         let mut current = write(&topic.config);
-        self.journal.append(&Entry::Configure { id: topic.id, config: config.overrides().clone() }.encode())?;
+        self.journal.append(
+            &Entry::Configure {
+                id: topic.id,
+                config: config.overrides().clone(),
+            }
+            .encode(),
+        )?;
         *current = Arc::new(config);
         Ok(())
     }
@@ -198,14 +230,24 @@ impl Topics {
         Arc::new(Topic {
             name: kept.name.clone(),
             id: kept.id,
-            partitions: RwLock::new((0..kept.partitions).map(|index| self.partition(kept.id, index)).collect()),
+            partitions: RwLock::new(
+                (0..kept.partitions)
+                    .map(|index| self.partition(kept.id, index))
+                    .collect(),
+            ),
             config: RwLock::new(Arc::new(config)),
         })
     }
 
     fn partition(&self, id: Uuid, index: i32) -> Arc<Partition> {
         let dir = self.dir(id).map(|dir| dir.join(index.to_string()));
-        Arc::new(Partition::new(index, Place { dir, handles: self.handles.clone() }))
+        Arc::new(Partition::new(
+            index,
+            Place {
+                dir,
+                handles: self.handles.clone(),
+            },
+        ))
     }
 
     /// By id, not by name: what a deleted topic left behind never becomes part of its successor.
@@ -220,7 +262,10 @@ impl Topics {
         let ids: HashSet<String> = read(&self.known).by_id.keys().map(Uuid::to_string).collect();
         for entry in fs::read_dir(logs)? {
             let entry = entry?;
-            let is_ours = entry.file_name().to_str().is_some_and(|name| Uuid::parse_str(name).is_ok());
+            let is_ours = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| Uuid::parse_str(name).is_ok());
             if is_ours && !ids.contains(entry.file_name().to_string_lossy().as_ref()) {
                 fs::remove_dir_all(entry.path())?;
             }

@@ -9,8 +9,13 @@ pub(crate) fn fault(name: &str) -> Option<&'static str> {
         Some("Topic name is invalid: '.' or '..' is not allowed")
     } else if name.len() > MAX {
         Some("Topic name is invalid: the length of the name is longer than 249 characters")
-    } else if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
-        Some("Topic name is invalid: it contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'")
+    } else if !name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    {
+        Some(
+            "Topic name is invalid: it contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
+        )
     } else {
         None
     }

@@ -92,11 +92,19 @@ impl Partition {
     }
 
     /// Appends what a client sent and wakes who waits.
-    pub(crate) fn produce(&self, batch: &Bytes, settings: &Settings, now: i64) -> Result<Appended, ResponseError> {
+    pub(crate) fn produce(
+        &self,
+        batch: &Bytes,
+        settings: &Settings,
+        now: i64,
+    ) -> Result<Appended, ResponseError> {
         let header = batch::check_produced(batch).map_err(refusal)?;
         check(&header, batch, settings, now)?;
         let (header, batch) = recompressed(header, batch, settings)?;
-        let appended = self.log()?.append(header, &batch, settings, now).map_err(append_refusal)?;
+        let appended = self
+            .log()?
+            .append(header, &batch, settings, now)
+            .map_err(append_refusal)?;
         self.wake();
         Ok(appended)
     }
@@ -164,7 +172,8 @@ fn check(header: &BatchHeader, batch: &Bytes, settings: &Settings, now: i64) -> 
     if batch.len() as u64 > settings.segment_bytes {
         return Err(ResponseError::RecordListTooLarge);
     }
-    let late = now.saturating_sub(header.base_timestamp.min(header.max_timestamp)) > settings.timestamp_before_max_ms;
+    let late = now.saturating_sub(header.base_timestamp.min(header.max_timestamp))
+        > settings.timestamp_before_max_ms;
     let early = header.max_timestamp.saturating_sub(now) > settings.timestamp_after_max_ms;
     if settings.timestamp_type == TimestampType::Create && (late || early) {
         return Err(ResponseError::InvalidTimestamp);
@@ -191,7 +200,10 @@ fn recompressed(
             let packed = records::compress(codec, &plain).map_err(|_| ResponseError::CorruptMessage)?;
             header.attributes = (header.attributes & !0b111) | codec;
             header.seal(&packed);
-            Ok((header.clone(), Bytes::from([&header.encode()[..], &packed].concat())))
+            Ok((
+                header.clone(),
+                Bytes::from([&header.encode()[..], &packed].concat()),
+            ))
         }
         Some(_) | None => Ok((header, batch.clone())),
     }

@@ -2,7 +2,7 @@
 
 /// Limits of the transaction coordinator.
 #[derive(Debug, Clone)]
-pub struct TransactionsConfig {
+pub(crate) struct TransactionsConfig {
     /// `transaction.max.timeout.ms`
     pub max_timeout_ms: i32,
     /// `transactional.id.expiration.ms`: an id without an open transaction is forgotten after this

@@ -12,7 +12,7 @@ use crate::clock;
 
 /// What InitProducerId comes to.
 #[derive(Debug)]
-pub enum Init {
+pub(crate) enum Init {
     /// To be sent.
     Reply(InitProducerIdResponse),
     /// To be carried out and completed; then the same request is to be asked again.
@@ -26,7 +26,7 @@ enum Step {
 
 impl Transactions {
     /// Gives the producer its id and epoch, once no transaction of its predecessor is open.
-    pub fn init_producer_id(&self, req: &InitProducerIdRequest, version: i16) -> Init {
+    pub(crate) fn init_producer_id(&self, req: &InitProducerIdRequest, version: i16) -> Init {
         match self.initialise(req, clock::now_ms()) {
             Ok(Step::EndFirst(ending)) => Init::EndFirst(ending),
             Ok(Step::Granted(identity)) => Init::Reply(

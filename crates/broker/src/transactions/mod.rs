@@ -25,9 +25,9 @@ mod requests;
 mod tests;
 mod transaction;
 
-pub use config::TransactionsConfig;
-pub use init::Init;
-pub use requests::End;
+pub(crate) use config::TransactionsConfig;
+pub(crate) use init::Init;
+pub(crate) use requests::End;
 
 use book::Book;
 use transaction::{Identity, Touched, Transaction};
@@ -38,7 +38,7 @@ const TRY_AGAIN_MS: i64 = 1_000;
 /// How a transaction ends, for the caller to carry out: a marker to every partition that still exists,
 /// `Groups::complete_transaction`, then [`Transactions::complete`]. All of it may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// Whose transaction it is.
     pub transactional_id: String,
     /// The producer the markers name.
@@ -55,7 +55,7 @@ pub struct Ending {
 
 /// The transactions of the broker; clones share them.
 #[derive(Debug, Clone)]
-pub struct Transactions(Arc<Shared>);
+pub(crate) struct Transactions(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -67,7 +67,7 @@ struct Shared {
 
 impl Transactions {
     /// Reads what was written down; what was decided and not finished is in [`unfinished`](Self::unfinished).
-    pub fn open(dir: Option<&Path>, config: TransactionsConfig) -> io::Result<Self> {
+    pub(crate) fn open(dir: Option<&Path>, config: TransactionsConfig) -> io::Result<Self> {
         let book = Mutex::new(Book::open(dir, config.clone(), clock::now_ms())?);
         Ok(Self(Arc::new(Shared {
             config,
@@ -77,7 +77,7 @@ impl Transactions {
     }
 
     /// Endings that were decided and not completed.
-    pub fn unfinished(&self) -> Vec<Ending> {
+    pub(crate) fn unfinished(&self) -> Vec<Ending> {
         self.book()
             .transactions
             .values()
@@ -86,7 +86,7 @@ impl Transactions {
     }
 
     /// All of the ending was carried out: the producer may begin its next transaction.
-    pub fn complete(&self, ending: &Ending) -> io::Result<()> {
+    pub(crate) fn complete(&self, ending: &Ending) -> io::Result<()> {
         let now = clock::now_ms();
         let mut book = self.book();
         let transaction = book.transactions.get(&ending.transactional_id);
@@ -97,7 +97,7 @@ impl Transactions {
     }
 
     /// Waits until transactions have outlived their timeout, and ends them. To be called in a loop.
-    pub async fn next_expired(&self) -> Vec<Ending> {
+    pub(crate) async fn next_expired(&self) -> Vec<Ending> {
         let mut not_before = i64::MIN;
         loop {
             let now = clock::now_ms();
@@ -150,7 +150,7 @@ impl Transactions {
     }
 
     /// Before a transactional batch is appended: `version` is that of the Produce request.
-    pub fn verify_partition(
+    pub(crate) fn verify_partition(
         &self,
         transactional_id: &str,
         producer_id: i64,
@@ -172,7 +172,7 @@ impl Transactions {
     }
 
     /// Before `Groups::txn_offset_commit`: `version` is that of the TxnOffsetCommit request.
-    pub fn verify_offsets(
+    pub(crate) fn verify_offsets(
         &self,
         transactional_id: &str,
         producer_id: i64,

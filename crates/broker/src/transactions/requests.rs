@@ -19,7 +19,7 @@ use crate::clock;
 
 /// What EndTxn comes to.
 #[derive(Debug)]
-pub enum End {
+pub(crate) enum End {
     /// To be sent.
     Reply(EndTxnResponse),
     /// To be carried out and completed, then answered without an error.
@@ -28,7 +28,7 @@ pub enum End {
 
 impl Transactions {
     /// All partitions become part of the transaction, or none.
-    pub fn add_partitions(
+    pub(crate) fn add_partitions(
         &self,
         req: &AddPartitionsToTxnRequest,
         version: i16,
@@ -65,7 +65,7 @@ impl Transactions {
     }
 
     /// The offsets of a group become part of the transaction.
-    pub fn add_offsets(&self, req: &AddOffsetsToTxnRequest, version: i16) -> AddOffsetsToTxnResponse {
+    pub(crate) fn add_offsets(&self, req: &AddOffsetsToTxnRequest, version: i16) -> AddOffsetsToTxnResponse {
         let identity = Identity {
             producer_id: req.producer_id.0,
             epoch: req.producer_epoch,
@@ -93,7 +93,7 @@ impl Transactions {
     }
 
     /// Commits or aborts. Asked again after the answer was lost, it answers the same.
-    pub fn end(&self, req: &EndTxnRequest, version: i16) -> End {
+    pub(crate) fn end(&self, req: &EndTxnRequest, version: i16) -> End {
         let identity = Identity {
             producer_id: req.producer_id.0,
             epoch: req.producer_epoch,
