@@ -2,13 +2,16 @@
 //! count their rebalances and commit what they have handled before they give a partition up.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::ToBytes;
 use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::topic_partition_list::TopicPartitionListElem;
 
+use crate::clock::eventually;
 use crate::embedded::block_on;
 
 /// A consumer in a group.
@@ -23,20 +26,20 @@ pub struct Delivery {
     pub offset: i64,
 }
 
-/// What a member has been given and has given up, by number of rebalances.
+/// What a member has been given and has given up.
 #[derive(Debug, Default)]
 pub struct Rebalances {
-    assigned: AtomicU32,
+    assignments: AtomicU32,
     revoked: AtomicU32,
 }
 
 impl Rebalances {
-    /// How often something was assigned, nothing included.
-    pub fn assigned(&self) -> u32 {
-        self.assigned.load(Ordering::SeqCst)
+    /// How often it was assigned something, nothing included.
+    pub fn assignments(&self) -> u32 {
+        self.assignments.load(Ordering::SeqCst)
     }
 
-    /// How often something was revoked.
+    /// How many partitions were revoked, over all rebalances.
     pub fn revoked(&self) -> u32 {
         self.revoked.load(Ordering::SeqCst)
     }
@@ -48,16 +51,43 @@ impl ConsumerContext for Rebalances {
     fn pre_rebalance(&self, member: &BaseConsumer<Rebalances>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Assign(_) => {
-                self.assigned.fetch_add(1, Ordering::SeqCst);
+                self.assignments.fetch_add(1, Ordering::SeqCst);
             }
-            Rebalance::Revoke(_) => {
-                self.revoked.fetch_add(1, Ordering::SeqCst);
+            Rebalance::Revoke(partitions) => {
+                let count = u32::try_from(partitions.count()).expect("a number of partitions");
+                self.revoked.fetch_add(count, Ordering::SeqCst);
                 // Nothing stored is no failure: the member has handled nothing yet.
                 let _ = member.commit_consumer_state(CommitMode::Sync);
             }
             Rebalance::Error(_) => {}
         }
     }
+}
+
+/// The partitions that a member has, in order.
+///
+/// # Panics
+/// If librdkafka cannot tell.
+pub fn assigned(member: &Member) -> Vec<i32> {
+    let assignment = member.assignment().expect("an assignment");
+    let mut partitions: Vec<_> =
+        assignment.elements().iter().map(TopicPartitionListElem::partition).collect();
+    partitions.sort_unstable();
+    partitions
+}
+
+/// Polls members of a group over empty topics until each has this many partitions.
+///
+/// # Panics
+/// If that is not so in time.
+pub fn settle(members: &[&Member], counts: &[usize]) {
+    eventually("the group settles", || {
+        for member in members {
+            let polled = member.poll(Duration::from_millis(20));
+            assert!(!matches!(polled, Some(Ok(_))), "settling is for empty topics");
+        }
+        members.iter().zip(counts).all(|(member, count)| assigned(member).len() == *count).then_some(())
+    });
 }
 
 /// Sends a record and waits until it is acknowledged.

@@ -4,6 +4,7 @@
 //! A test is a function of a [`Target`] that knows nothing of which one it is given; [`on_both!`] makes
 //! a test of it per broker. Where brokers may rightly differ, the test says so and why.
 
+mod by_hand;
 mod calls;
 mod clients;
 mod clock;
@@ -11,13 +12,16 @@ mod embedded;
 mod raw;
 mod reading;
 mod target;
+mod transactions;
 
+pub use by_hand::{Voice, joining};
 pub use calls::{Appetite, Isolation};
-pub use clients::{Delivery, Member, Rebalances, deliver, deliver_all};
+pub use clients::{Delivery, Member, Rebalances, assigned, deliver, deliver_all, settle};
 pub use clock::{PATIENCE, eventually, later, now_ms, timed};
 pub use raw::{Connection, error, group_id, records, text, topic_name, transactional_id};
 pub use reading::{next_error, next_message, offsets, values};
 pub use target::Target;
+pub use transactions::HandProducer;
 
 /// Makes a test per broker of each function: `a_sentence::in_memory`, `::on_disk` and `::kafka`.
 #[macro_export]

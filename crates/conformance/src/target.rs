@@ -106,6 +106,8 @@ impl Target {
         let mut config = self.config(&[
             ("group.id", group),
             ("enable.auto.commit", "false"),
+            // What rdkafka reads and drops while it leaves a group must not be committed as handled.
+            ("enable.auto.offset.store", "false"),
             ("auto.offset.reset", "earliest"),
             ("session.timeout.ms", "6000"),
             ("heartbeat.interval.ms", "200"),

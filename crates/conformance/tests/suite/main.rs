@@ -3,11 +3,15 @@
 //! `cargo test -p redrive-conformance` runs all; `-- in_memory`, `-- on_disk` or `-- kafka` one broker.
 
 mod batches;
+mod commits;
 mod configs;
 mod delete_records;
+mod group_admin;
 mod idempotence;
+mod members;
 mod reading;
 mod records;
+mod static_members;
 mod tidying;
 mod times;
 mod topic_ids;
