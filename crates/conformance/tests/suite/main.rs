@@ -3,6 +3,7 @@
 //! `cargo test -p redrive-conformance` runs all; `-- in_memory`, `-- on_disk` or `-- kafka` one broker.
 
 mod batches;
+mod cluster;
 mod commits;
 mod configs;
 mod delete_records;
@@ -16,3 +17,6 @@ mod tidying;
 mod times;
 mod topic_ids;
 mod topics;
+mod transaction_offsets;
+mod transactions;
+mod transactions_by_hand;
