@@ -81,7 +81,6 @@ impl Target {
     }
 
     /// A producer that gives up within the suite's patience.
-    #[must_use]
     pub fn producer(&self, properties: Properties<'_>) -> FutureProducer {
         let mut config = self.config(&[("message.timeout.ms", "20000"), ("linger.ms", "5")]);
         config.extend(owned(properties));
@@ -92,7 +91,6 @@ impl Target {
     ///
     /// # Panics
     /// If the broker refuses it.
-    #[must_use]
     pub fn transactional(&self, id: &str) -> FutureProducer {
         let producer = self.producer(&[("transactional.id", id)]);
         rdkafka::producer::Producer::init_transactions(&producer, PATIENCE)

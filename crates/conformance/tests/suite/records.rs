@@ -39,7 +39,7 @@ fn headers_come_back_in_order_with_duplicates_bytes_null_and_empty(broker: &Targ
     let insert = |headers: OwnedHeaders, (key, value): &(&str, Option<&[u8]>)| {
         headers.insert(Header { key, value: *value })
     };
-    let built = given.iter().fold(OwnedHeaders::new(), |headers, header| insert(headers, header));
+    let built = given.iter().fold(OwnedHeaders::new(), insert);
     deliver(&broker.producer(&[]), FutureRecord::to(&topic).key("k").payload("v").headers(built))
         .expect("delivered");
     let read = broker.read(&topic, 0, "read_uncommitted");

@@ -5,6 +5,7 @@ use kafka_protocol::messages::CreateTopicsRequest;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use rdkafka::admin::{NewPartitions, NewTopic, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::FutureRecord;
 use redrive_conformance::{
     PATIENCE, Target, deliver, deliver_all, error, eventually, on_both, topic_name, values,
@@ -41,8 +42,9 @@ fn partitions(broker: &Target, topic: &str) -> usize {
 fn a_topic_has_the_partitions_it_was_made_with(broker: &Target) {
     let topic = broker.topic("made", 7);
     let metadata = broker.admin().inner().fetch_metadata(Some(&topic), PATIENCE).expect("metadata");
-    let ids: Vec<_> = metadata.topics()[0].partitions().iter().map(|partition| partition.id()).collect();
-    assert_eq!(ids.len(), 7);
+    let mut ids: Vec<_> = metadata.topics()[0].partitions().iter().map(MetadataPartition::id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..7).collect::<Vec<_>>());
     for partition in metadata.topics()[0].partitions() {
         let leader = partition.leader();
         assert!(metadata.brokers().iter().any(|broker| broker.id() == leader));
