@@ -148,6 +148,8 @@ impl Target {
     /// A connection for requests that librdkafka does not make. It speaks neither TLS nor SASL.
     #[must_use]
     pub fn connect(&self) -> Connection {
+        let secured = self.cluster.properties.iter().find(|(name, _)| name == "security.protocol");
+        assert!(secured.is_none_or(|(_, protocol)| protocol == "PLAINTEXT"), "by hand means in plain text");
         let first = self.cluster.brokers.split(',').next().expect("an address");
         Connection::to(first)
     }

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
+use rdkafka::Timestamp;
 use rdkafka::message::Message;
 use redrive_conformance::{
-    Appetite, Isolation, Target, deliver_all, error, offsets, on_both, records, values,
+    Appetite, Isolation, Target, deliver_all, error, now_ms, offsets, on_both, records, values,
 };
 
 on_both!(
@@ -14,6 +15,7 @@ on_both!(
     acknowledgements_that_do_not_exist_are_refused,
     a_partition_that_does_not_exist_is_named_so,
     the_answer_tells_the_first_offset_and_the_start_of_the_log,
+    the_answer_tells_the_time_where_the_broker_sets_it,
     two_batches_for_one_partition_are_refused,
 );
 
@@ -95,6 +97,15 @@ fn the_answer_tells_the_first_offset_and_the_start_of_the_log(broker: &Target) {
     assert_eq!(first.log_append_time_ms, -1, "CreateTime has no time of appending");
     let second = connection.produce(&topic, 1, records(&["d"], |_, _| {}));
     assert_eq!((second.error_code, second.base_offset), (0, 3));
+}
+
+fn the_answer_tells_the_time_where_the_broker_sets_it(broker: &Target) {
+    let topic = broker.topic_with("stamped", 1, &[("message.timestamp.type", "LogAppendTime")]);
+    let before = now_ms();
+    let answer = broker.connect().produce(&topic, -1, records(&["a"], |_, record| record.timestamp = 5));
+    assert!((before..=now_ms()).contains(&answer.log_append_time_ms), "{answer:?}");
+    let read = broker.read(&topic, 0, "read_uncommitted");
+    assert_eq!(read[0].timestamp(), Timestamp::LogAppendTime(answer.log_append_time_ms));
 }
 
 fn two_batches_for_one_partition_are_refused(broker: &Target) {

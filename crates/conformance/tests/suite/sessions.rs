@@ -74,7 +74,7 @@ fn partitions_of_one_fetch_are_limited_together(broker: &Target) {
     let partitions = (0..3).map(|partition| from(0).with_partition(partition)).collect();
     let wanted = FetchTopic::default().with_topic(topic_name(&topic)).with_partitions(partitions);
     let request = FetchRequest::default().with_max_wait_ms(100).with_min_bytes(1).with_topics(vec![wanted]);
-    let mut sizes = |max_bytes| {
+    let sizes = |max_bytes| {
         let answer = broker.connect().ask(&request.clone().with_max_bytes(max_bytes), 12);
         let size = |partition: &kafka_protocol::messages::fetch_response::PartitionData| {
             partition.records.as_ref().map_or(0, bytes::Bytes::len)

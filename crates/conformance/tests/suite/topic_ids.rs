@@ -79,6 +79,10 @@ fn a_topic_made_anew_has_a_new_id(broker: &Target) {
     });
     let old = metadata(&mut connection, identified(first));
     assert_eq!(error(old.error_code), Some(ResponseError::UnknownTopicId));
+    let state = DeleteTopicState::default().with_name(None).with_topic_id(first);
+    let again = DeleteTopicsRequest::default().with_topics(vec![state]).with_timeout_ms(10_000);
+    let refused = error(connection.ask(&again, 6).responses[0].error_code);
+    assert_eq!(refused, Some(ResponseError::UnknownTopicId));
 }
 
 fn a_topic_is_found_by_its_id(broker: &Target) {

@@ -119,6 +119,10 @@ fn partitions_are_added_and_never_taken_away(broker: &Target) {
     broker.wait_for(&topic, 5);
     let sent = deliver(&broker.producer(&[]), FutureRecord::<(), _>::to(&topic).partition(4).payload("new"));
     assert_eq!(sent.expect("delivered").partition, 4);
+    let wish = NewPartitions::new(&topic, 9);
+    let only_asked = broker.options().validate_only(true);
+    let answer = broker.wait(broker.admin().create_partitions([&wish], &only_asked)).expect("an answer");
+    assert_eq!(answer, [Ok(topic.clone())]);
     for count in [5, 3] {
         assert_eq!(grow(&topic, count), Err(RDKafkaErrorCode::InvalidPartitions), "{count}");
     }
