@@ -159,6 +159,14 @@ impl Connection {
         answer.topics[0].partitions.iter().map(|partition| error(partition.error_code)).collect()
     }
 
+    /// What a group has committed for partition 0, once no transaction can change it.
+    pub fn committed_for_good(&mut self, group: &str, topic: &str) -> OffsetFetchResponsePartition {
+        eventually("a stable offset", || {
+            let found = self.committed(group, topic, true);
+            (error(found.error_code) != Some(ResponseError::UnstableOffsetCommit)).then_some(found)
+        })
+    }
+
     /// What a group has committed for partition 0; with `stable`, only what no open transaction may change.
     pub fn committed(&mut self, group: &str, topic: &str, stable: bool) -> OffsetFetchResponsePartition {
         let topic =

@@ -1,6 +1,7 @@
 //! The requests that several tests make by hand, for one partition each.
 
 use bytes::Bytes;
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::init_producer_id_response::InitProducerIdResponse;
@@ -10,7 +11,9 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{FetchRequest, InitProducerIdRequest, ListOffsetsRequest, ProduceRequest};
 
-use crate::raw::{Connection, topic_name, transactional_id};
+use crate::by_hand::is_loading;
+use crate::clock::eventually;
+use crate::raw::{Connection, error, topic_name, transactional_id};
 
 /// Which records a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,11 +105,16 @@ impl Connection {
         self.ask(&request, 7).topics.remove(0).partitions.remove(0)
     }
 
-    /// A producer's id and epoch, for a transactional id or none.
+    /// A producer's id and epoch, for a transactional id or none. Asked again until the coordinator is ready
+    /// and has ended what was open.
     pub fn init_producer(&mut self, transaction: Option<&str>) -> InitProducerIdResponse {
         let request = InitProducerIdRequest::default()
             .with_transactional_id(transaction.map(transactional_id))
             .with_transaction_timeout_ms(60_000);
-        self.ask(&request, 4)
+        eventually("a producer id", || {
+            let given = self.ask(&request, 4);
+            let busy = error(given.error_code) == Some(ResponseError::ConcurrentTransactions);
+            (!busy && !is_loading(given.error_code)).then_some(given)
+        })
     }
 }

@@ -5,6 +5,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{Message, OwnedMessage};
 use rdkafka::topic_partition_list::Offset;
 
+use crate::calls::Isolation;
 use crate::clock::{PATIENCE, eventually};
 use crate::target::Target;
 
@@ -30,6 +31,18 @@ fn next<C: ConsumerContext>(consumer: &BaseConsumer<C>) -> Result<OwnedMessage, 
 }
 
 impl Target {
+    /// Everything that is committed in partition 0, once every transaction in it is decided: Kafka answers
+    /// a commit before it has written the marker.
+    #[must_use]
+    pub fn read_decided(&self, topic: &str) -> Vec<OwnedMessage> {
+        let mut connection = self.connect();
+        eventually("no transaction is open", || {
+            let stable = connection.list_offset(topic, -1, Isolation::Committed).offset;
+            (stable == connection.list_offset(topic, -1, Isolation::Uncommitted).offset).then_some(())
+        });
+        self.read(topic, 0, "read_committed")
+    }
+
     /// Everything in a partition, up to its end for this isolation level.
     ///
     /// # Panics

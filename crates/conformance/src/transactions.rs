@@ -10,7 +10,7 @@ use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, EndTxnRequest, ProducerId, TxnOffsetCommitRequest,
 };
 
-use crate::by_hand::{Voice, is_loading};
+use crate::by_hand::Voice;
 use crate::clock::eventually;
 use crate::raw::{Connection, error, group_id, records, text, topic_name, transactional_id};
 use crate::target::Target;
@@ -36,11 +36,7 @@ impl Target {
     #[must_use]
     pub fn hand_producer(&self, id: &str) -> HandProducer {
         let mut connection = self.transaction_coordinator(id);
-        let given = eventually("a producer id", || {
-            let given = connection.init_producer(Some(id));
-            let busy = error(given.error_code) == Some(ResponseError::ConcurrentTransactions);
-            (!busy && !is_loading(given.error_code)).then_some(given)
-        });
+        let given = connection.init_producer(Some(id));
         assert_eq!(error(given.error_code), None);
         HandProducer {
             connection,

@@ -102,7 +102,7 @@ fn a_record_of_the_far_future_is_refused(broker: &Target) {
     let at = |time| deliver(&producer, FutureRecord::<(), _>::to(&topic).payload("v").timestamp(time));
     assert_eq!(at(now_ms() + 2 * 3_600_000), Err(RDKafkaErrorCode::InvalidTimestamp));
     assert_eq!(at(now_ms() - 120_000), Err(RDKafkaErrorCode::InvalidTimestamp));
-    assert!(at(now_ms() + 1_800_000).is_ok());
+    assert!(at(now_ms() - 30_000).is_ok());
 }
 
 fn every_acknowledgement_level_delivers(broker: &Target) {

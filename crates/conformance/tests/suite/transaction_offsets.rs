@@ -43,8 +43,8 @@ fn offsets_count_with_the_records_of_their_transaction(broker: &Target) {
     let metadata = member.group_metadata().expect("a member");
     producer.send_offsets_to_transaction(&offset(&from, 2, "note"), &metadata, PATIENCE).expect("sent");
     producer.commit_transaction(PATIENCE).expect("committed");
-    assert_eq!(values(&broker.read(&to, 0, "read_committed")), ["a", "b"]);
-    let found = broker.group_coordinator(&group).committed(&group, &from, true);
+    assert_eq!(values(&broker.read_decided(&to)), ["a", "b"]);
+    let found = broker.group_coordinator(&group).committed_for_good(&group, &from);
     assert_eq!((found.error_code, found.committed_offset, found.metadata), (0, 2, Some(text("note"))));
     drop(member);
     let member = broker.member(&group, &[("isolation.level", "read_committed")]);
@@ -60,12 +60,8 @@ fn offsets_of_an_aborted_transaction_do_not_count(broker: &Target) {
     assert_eq!(producer.add_offsets(&group), None);
     assert_eq!(producer.commit_offset((&group, &Voice::outsider()), &topic, 9, "void"), None);
     assert_eq!(producer.end(false), None);
-    redrive_conformance::eventually("a stable offset", || {
-        let found = connection.committed(&group, &topic, true);
-        (found.error_code == 0).then(|| {
-            assert_eq!((found.committed_offset, found.metadata), (1, Some(text("kept"))));
-        })
-    });
+    let found = connection.committed_for_good(&group, &topic);
+    assert_eq!((found.committed_offset, found.metadata), (1, Some(text("kept"))));
 }
 
 fn offsets_of_an_open_transaction_are_unstable(broker: &Target) {
@@ -79,10 +75,8 @@ fn offsets_of_an_open_transaction_are_unstable(broker: &Target) {
     assert_eq!(error(found.error_code), Some(ResponseError::UnstableOffsetCommit));
     assert_eq!(connection.committed(&group, &topic, false).committed_offset, 1);
     assert_eq!(producer.end(true), None);
-    redrive_conformance::eventually("a stable offset", || {
-        let found = connection.committed(&group, &topic, true);
-        (found.error_code == 0).then(|| assert_eq!(found.committed_offset, 9))
-    });
+    let found = connection.committed_for_good(&group, &topic);
+    assert_eq!(found.committed_offset, 9);
 }
 
 fn offsets_from_a_stale_generation_are_refused(broker: &Target) {
@@ -109,7 +103,7 @@ fn offsets_from_a_stale_generation_are_refused(broker: &Target) {
     let present = first.group_metadata().expect("a member");
     producer.send_offsets_to_transaction(&offset(&topic, 6, ""), &present, PATIENCE).expect("sent");
     producer.commit_transaction(PATIENCE).expect("committed");
-    let found = broker.group_coordinator(&group).committed(&group, &topic, true);
+    let found = broker.group_coordinator(&group).committed_for_good(&group, &topic);
     assert_eq!((found.error_code, found.committed_offset), (0, 6));
 }
 
@@ -142,7 +136,7 @@ fn a_member_commits_four_thousand_bytes_for_a_topic_it_does_not_subscribe_to(bro
     producer.send_offsets_to_transaction(&offset(&other, 42, &note), &present, PATIENCE).expect("sent");
     producer.commit_transaction(PATIENCE).expect("committed");
     let mut connection = broker.group_coordinator(&group);
-    let found = connection.committed(&group, &other, true);
+    let found = connection.committed_for_good(&group, &other);
     assert_eq!((found.committed_offset, found.metadata), (42, Some(text(&note))));
 
     producer.begin_transaction().expect("begun");
@@ -150,7 +144,7 @@ fn a_member_commits_four_thousand_bytes_for_a_topic_it_does_not_subscribe_to(bro
     let refused = producer.send_offsets_to_transaction(&too_long, &present, PATIENCE).expect_err("too long");
     assert_eq!(refused.rdkafka_error_code(), Some(RDKafkaErrorCode::OffsetMetadataTooLarge));
     producer.abort_transaction(PATIENCE).expect("aborted");
-    assert_eq!(connection.committed(&group, &other, true).committed_offset, 42);
+    assert_eq!(connection.committed_for_good(&group, &other).committed_offset, 42);
 }
 
 fn offsets_that_were_not_announced_are_refused(broker: &Target) {

@@ -33,7 +33,7 @@ fn refusal(refused: &KafkaError) -> (RDKafkaErrorCode, bool) {
 }
 
 fn committed(broker: &Target, topic: &str) -> Vec<String> {
-    values(&broker.read(topic, 0, "read_committed"))
+    values(&broker.read_decided(topic))
 }
 
 fn uncommitted(broker: &Target, topic: &str) -> Vec<String> {
@@ -48,7 +48,7 @@ fn committed_records_are_seen_and_the_marker_takes_an_offset(broker: &Target) {
         send(&producer, &topic, value);
         producer.commit_transaction(PATIENCE).expect("committed");
     }
-    let read = broker.read(&topic, 0, "read_committed");
+    let read = broker.read_decided(&topic);
     assert_eq!((values(&read), offsets(&read)), (vec!["one".to_owned(), "two".to_owned()], vec![0, 2]));
     assert_eq!(broker.watermarks(&topic, 0), (0, 4));
 }
@@ -63,7 +63,7 @@ fn aborted_records_are_seen_only_by_those_who_read_uncommitted(broker: &Target) 
     producer.begin_transaction().expect("begun");
     send(&producer, &topic, "committed");
     producer.commit_transaction(PATIENCE).expect("committed");
-    let read = broker.read(&topic, 0, "read_committed");
+    let read = broker.read_decided(&topic);
     assert_eq!(
         (values(&read), offsets(&read)),
         (vec!["plain".to_owned(), "committed".to_owned()], vec![2, 3])
@@ -78,7 +78,7 @@ fn open_transactions_hold_back_readers_of_committed_records(broker: &Target) {
     producer.begin_transaction().expect("begun");
     send(&producer, &topic, "open");
     deliver_all(&broker.producer(&[]), &topic, 0, ["after"]);
-    assert_eq!(committed(broker, &topic), ["before"]);
+    assert_eq!(values(&broker.read(&topic, 0, "read_committed")), ["before"]);
     assert_eq!(uncommitted(broker, &topic), ["before", "open", "after"]);
     let mut connection = broker.connect();
     let stable = |connection: &mut redrive_conformance::Connection| {
@@ -106,7 +106,9 @@ fn a_transaction_spans_partitions_and_topics(broker: &Target) {
     }
     producer.commit_transaction(PATIENCE).expect("committed");
     for (topic, partition) in [(&one, 0), (&one, 1), (&one, 2), (&two, 0)] {
-        assert_eq!(broker.read(topic, partition, "read_committed").len(), 1);
+        eventually("all or nothing", || {
+            (values(&broker.read(topic, partition, "read_committed")) == ["x"]).then_some(())
+        });
     }
 }
 
@@ -158,7 +160,7 @@ fn a_transaction_that_takes_too_long_is_aborted(broker: &Target) {
     send(&producer, &topic, "too late");
     deliver_all(&broker.producer(&[]), &topic, 0, ["after"]);
     // Kafka looks for such transactions every ten seconds.
-    eventually("the transaction is aborted", || (committed(broker, &topic) == ["after"]).then_some(()));
+    assert_eq!(committed(broker, &topic), ["after"]);
     let refused = producer.commit_transaction(Duration::from_secs(5)).expect_err("too late");
     let (code, _) = refusal(&refused);
     assert_eq!(code, RDKafkaErrorCode::Fenced);
