@@ -1,5 +1,7 @@
-//! Topics that no other test uses.
+//! Topics and names that no other test uses, in this run or an earlier one.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -9,14 +11,35 @@ use rdkafka::client::DefaultClientContext;
 
 use crate::Cluster;
 
-static MADE: AtomicU32 = AtomicU32::new(0);
+/// A name for a topic, a group or a transactional id.
+#[must_use]
+pub fn new_name(purpose: &str) -> String {
+    static RUN: OnceLock<u64> = OnceLock::new();
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    // By chance, not by the process id: a cluster outlives many processes, and their ids come again.
+    let run = RUN.get_or_init(|| RandomState::new().build_hasher().finish());
+    format!("test-{purpose}-{run:016x}-{}", MADE.fetch_add(1, Ordering::Relaxed))
+}
 
 /// Makes a topic of this many partitions and waits until it is there.
 ///
 /// # Panics
 /// If the cluster refuses.
 pub async fn new_topic(cluster: &Cluster, purpose: &str, partitions: i32) -> String {
-    let name = format!("test-{purpose}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    new_topic_with(cluster, purpose, partitions, &[]).await
+}
+
+/// Makes a topic with a configuration of its own and waits until it is there.
+///
+/// # Panics
+/// If the cluster refuses.
+pub async fn new_topic_with(
+    cluster: &Cluster,
+    purpose: &str,
+    partitions: i32,
+    settings: &[(&str, &str)],
+) -> String {
+    let name = new_name(purpose);
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &cluster.brokers);
     for (property, value) in &cluster.properties {
@@ -24,6 +47,7 @@ pub async fn new_topic(cluster: &Cluster, purpose: &str, partitions: i32) -> Str
     }
     let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
     let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+    let topic = settings.iter().fold(topic, |topic, (setting, value)| topic.set(setting, value));
     let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
     let made = admin.create_topics([&topic], &options).await.expect("an answer of the cluster");
     assert!(made.iter().all(Result::is_ok), "cannot make {name}: {made:?}");
