@@ -2,6 +2,9 @@
 
 use std::env;
 use std::io::Write;
+use std::sync::Mutex;
+
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A Kafka cluster that tests may use as they like.
 #[derive(Debug, Clone)]
@@ -44,9 +47,22 @@ fn offered(what: &str, variable: &str, remedy: &str) -> Option<String> {
         !required.split(',').any(|name| name.trim() == what),
         "{what} is required by REDRIVE_REQUIRE, and {variable} is not set; start it: {remedy}"
     );
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Past the test runner, which keeps what a passing test prints to itself.
-    let _ =
-        writeln!(std::io::stderr(), "SKIPPED {test}: no {what}, {variable} is not set; start it: {remedy}");
+    // Once for each test program and server, and past the test runner, which keeps what a passing test
+    // prints to itself.
+    let mut told = TOLD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !told.iter().any(|other| other == what) {
+        told.push(what.to_owned());
+        let program =
+            env::current_exe().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+        let program = program
+            .as_deref()
+            .and_then(|name| name.rsplit_once('-'))
+            .map_or("tests", |(name, _)| name)
+            .to_owned();
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED the tests of `{program}` that need {what}: {variable} is not set; start it: {remedy}"
+        );
+    }
     None
 }
