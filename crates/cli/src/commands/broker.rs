@@ -76,7 +76,7 @@ impl BrokerCommand {
         }
         match &data {
             Data::Memory => {
-                screen::say("everything is kept in memory and gone at the end; --data DIR keeps it")
+                screen::say("everything is kept in memory and gone at the end; --data DIR keeps it");
             }
             Data::Dir(folder) => screen::say(&format!("everything is kept in {}", folder.display())),
         }

@@ -43,7 +43,7 @@ impl<T: Typed> At<T> {
 
 impl<T> At<T> {
     /// The text, or a hint that a variable stands for it.
-    pub(crate) fn shown(&self, text: impl ToString) -> String {
+    pub(crate) fn shown(&self, text: impl std::fmt::Display) -> String {
         if self.hidden { "(from a variable, not shown)".to_owned() } else { text.to_string() }
     }
 }
