@@ -264,7 +264,7 @@ proptest! {
             if let Some((stage, waited)) = waited {
                 let policy = &rules.policies[stage];
                 let delay = policy.delay(before.next(stage)).expect("a retry that the policy has");
-                let least = asked.unwrap_or(delay * u32::from(100 - policy.jitter().map_or(0, |p| p.get())) / 100);
+                let least = asked.unwrap_or(delay * u32::from(100 - policy.jitter().map_or(0, std::num::NonZero::get)) / 100);
                 prop_assert!(waited >= least, "{stage} waited {waited:?}, not {least:?}");
             }
             now = match route {
