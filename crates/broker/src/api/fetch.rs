@@ -17,6 +17,7 @@ use crate::clock;
 use crate::log::{Isolation, ReadError, Window};
 use crate::node::Node;
 use crate::server::guard::Malformed;
+use crate::server::reply::Piece;
 use crate::sync::set;
 use crate::topics::partition::{Partition, storage_error};
 
@@ -134,24 +135,35 @@ impl Wish {
         }
     }
 
-    /// Reads the bytes and puts them with their topics, in the order of the request.
+    /// Puts what was found with its topics, in the order of the request.
     fn fetched(self, outcomes: Vec<Outcome>) -> Fetched {
+        let size = |outcome: &Outcome| {
+            outcome.as_ref().ok().and_then(|w| w.slice.as_ref()).map_or(0, |slice| slice.len)
+        };
+        let total: usize = outcomes.iter().map(size).sum();
         let topic = |(name, id)| FetchedTopic { name, id, partitions: Vec::new() };
         let mut topics: Vec<FetchedTopic> = self.topics.into_iter().map(topic).collect();
         for (wanted, outcome) in self.partitions.iter().zip(outcomes) {
-            let part = read(wanted.request.partition, outcome, self.isolation);
+            let part = described(wanted.request.partition, outcome, self.isolation, total);
             topics[wanted.topic].partitions.push(part);
         }
         Fetched { error_code: 0, topics }
     }
 }
 
-fn read(index: i32, outcome: Outcome, isolation: Isolation) -> FetchedPartition {
-    let with_bytes = outcome.and_then(|window| {
-        let bytes = window.slice.as_ref().map_or(Ok(Bytes::new()), crate::log::Slice::read);
-        Ok((bytes.map_err(|e| storage_error(&e))?, window))
+/// From this size on an answer is sent piece by piece while it is read; a smaller one goes in one call.
+const STREAM_FROM: usize = 1 << 20;
+
+fn described(index: i32, outcome: Outcome, isolation: Isolation, total: usize) -> FetchedPartition {
+    let with_records = outcome.and_then(|window| {
+        let records = match &window.slice {
+            None => Piece::Bytes(Bytes::new()),
+            Some(slice) if total >= STREAM_FROM => Piece::Log(slice.clone()),
+            Some(slice) => Piece::Bytes(slice.read().map_err(|e| storage_error(&e))?),
+        };
+        Ok((records, window))
     });
-    match with_bytes {
+    match with_records {
         Ok((records, window)) => FetchedPartition {
             index,
             error_code: 0,
@@ -168,7 +180,7 @@ fn read(index: i32, outcome: Outcome, isolation: Isolation) -> FetchedPartition 
             stable_offset: -1,
             log_start: -1,
             aborted: None,
-            records: Bytes::new(),
+            records: Piece::Bytes(Bytes::new()),
         },
     }
 }

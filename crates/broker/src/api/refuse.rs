@@ -22,6 +22,7 @@ use kafka_protocol::protocol::Request;
 use super::fetch_frame::{Fetched, FetchedPartition, FetchedTopic};
 use super::{Answer, Call};
 use crate::server::guard::Malformed;
+use crate::server::reply::Piece;
 
 /// A response whose one error stands at the top.
 macro_rules! at_the_top {
@@ -69,7 +70,7 @@ fn fetch(call: &Call, error_code: i16) -> Result<Answer, Malformed> {
         stable_offset: -1,
         log_start: -1,
         aborted: None,
-        records: Bytes::new(),
+        records: Piece::Bytes(Bytes::new()),
     };
     let topic = |asked: kafka_protocol::messages::fetch_request::FetchTopic| FetchedTopic {
         name: asked.topic.to_string(),

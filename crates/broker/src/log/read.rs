@@ -38,6 +38,11 @@ impl Slice {
     pub(crate) fn read(&self) -> io::Result<Bytes> {
         self.reader.read(self.position, self.len)
     }
+
+    /// Reads as many bytes as `out` has room for, from `at` on, counted from the slice's beginning.
+    pub(crate) fn read_part(&self, at: usize, out: &mut [u8]) -> io::Result<()> {
+        self.reader.read_into(self.position + at as u64, out)
+    }
 }
 
 /// What a reader sees of a log from an offset on.

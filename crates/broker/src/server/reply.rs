@@ -1,5 +1,6 @@
 //! Replies on their way out: a response becomes a frame, in pieces so that record data is not copied
-//! again. The first piece begins with the length of all.
+//! again. The first piece begins with the length of all. What is large stays in its log until it is sent,
+//! so that the client receives the beginning while the rest is still being read.
 
 use std::io::{self, IoSlice};
 
@@ -9,12 +10,34 @@ use kafka_protocol::protocol::{Encodable, HeaderVersion};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use crate::log::Slice;
+
 /// How many pieces go to the operating system in one call.
 const AT_ONCE: usize = 64;
 
+/// How much of a log is read before it is sent.
+const CHUNK: usize = 256 * 1024;
+
 /// A frame, length included.
 #[derive(Debug)]
-pub(crate) struct Reply(pub(crate) Vec<Bytes>);
+pub(crate) struct Reply(Vec<Piece>);
+
+/// A part of a frame.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// Still in its log.
+    Log(Slice),
+}
+
+impl Piece {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Piece::Bytes(bytes) => bytes.len(),
+            Piece::Log(slice) => slice.len,
+        }
+    }
+}
 
 impl Reply {
     /// The frame of a response that the codecs encode.
@@ -28,45 +51,83 @@ impl Reply {
     }
 
     /// Sets the length in front of `head`, which `begin` began, and adds the rest.
-    pub(crate) fn finish(mut head: BytesMut, rest: Vec<Bytes>) -> Reply {
-        let length = head.len() - 4 + rest.iter().map(Bytes::len).sum::<usize>();
+    pub(crate) fn finish(mut head: BytesMut, rest: Vec<Piece>) -> Reply {
+        let length = head.len() - 4 + rest.iter().map(Piece::len).sum::<usize>();
         head[..4].copy_from_slice(&(length as i32).to_be_bytes());
         let mut pieces = Vec::with_capacity(rest.len() + 1);
-        pieces.push(head.freeze());
+        pieces.push(Piece::Bytes(head.freeze()));
         pieces.extend(rest);
         Reply(pieces)
     }
 
+    /// Sends the frame. If a log cannot be read any more the client has half a frame, and the connection
+    /// must end.
     pub(crate) async fn write(self, to: &mut OwnedWriteHalf) -> io::Result<()> {
-        let mut pieces = &self.0[..];
-        let mut skip = 0;
-        while let Some(first) = pieces.first() {
-            if skip == first.len() {
-                (pieces, skip) = (&pieces[1..], 0);
-                continue;
-            }
-            let mut slices = [IoSlice::new(&[]); AT_ONCE];
-            let count = pieces.len().min(AT_ONCE);
-            for (slice, piece) in slices.iter_mut().zip(pieces) {
-                *slice = IoSlice::new(piece);
-            }
-            slices[0] = IoSlice::new(&first[skip..]);
-            let mut written = to.write_vectored(&slices[..count]).await?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            while written > 0 {
-                let left = pieces[0].len() - skip;
-                if written < left {
-                    skip += written;
-                    break;
+        let mut ready = Vec::new();
+        for piece in self.0 {
+            match piece {
+                Piece::Bytes(bytes) => ready.push(bytes),
+                Piece::Log(slice) => {
+                    write_all(&ready, to).await?;
+                    ready.clear();
+                    stream(&slice, to).await?;
                 }
-                written -= left;
-                (pieces, skip) = (&pieces[1..], 0);
             }
         }
-        Ok(())
+        write_all(&ready, to).await
     }
+
+    /// The whole frame in one.
+    #[cfg(test)]
+    pub(crate) fn concat(&self) -> Vec<u8> {
+        let bytes = |piece: &Piece| match piece {
+            Piece::Bytes(bytes) => bytes.clone(),
+            Piece::Log(slice) => slice.read().expect("a log that can be read"),
+        };
+        self.0.iter().flat_map(bytes).collect()
+    }
+}
+
+async fn stream(slice: &Slice, to: &mut OwnedWriteHalf) -> io::Result<()> {
+    let mut buffer = vec![0; slice.len.min(CHUNK)];
+    let mut at = 0;
+    while at < slice.len {
+        let part = (slice.len - at).min(CHUNK);
+        slice.read_part(at, &mut buffer[..part])?;
+        to.write_all(&buffer[..part]).await?;
+        at += part;
+    }
+    Ok(())
+}
+
+async fn write_all(mut pieces: &[Bytes], to: &mut OwnedWriteHalf) -> io::Result<()> {
+    let mut skip = 0;
+    while let Some(first) = pieces.first() {
+        if skip == first.len() {
+            (pieces, skip) = (&pieces[1..], 0);
+            continue;
+        }
+        let mut slices = [IoSlice::new(&[]); AT_ONCE];
+        let count = pieces.len().min(AT_ONCE);
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            *slice = IoSlice::new(piece);
+        }
+        slices[0] = IoSlice::new(&first[skip..]);
+        let mut written = to.write_vectored(&slices[..count]).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        while written > 0 {
+            let left = pieces[0].len() - skip;
+            if written < left {
+                skip += written;
+                break;
+            }
+            written -= left;
+            (pieces, skip) = (&pieces[1..], 0);
+        }
+    }
+    Ok(())
 }
 
 /// Room for the length, then the response header.
