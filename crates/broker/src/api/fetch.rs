@@ -152,7 +152,7 @@ impl Wish {
 }
 
 /// From this size on an answer is sent piece by piece while it is read; a smaller one goes in one call.
-const STREAM_FROM: usize = 1 << 20;
+const STREAM_FROM: usize = 128 << 10;
 
 fn described(index: i32, outcome: Outcome, isolation: Isolation, total: usize) -> FetchedPartition {
     let with_records = outcome.and_then(|window| {

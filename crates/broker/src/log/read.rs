@@ -1,6 +1,7 @@
 //! Reading a log: an offset and limits come in, a slice of a segment goes out, to be read from its
 //! file when the log is no longer held. A reader never gets more than what was acknowledged.
 
+use std::fs::File;
 use std::io;
 
 use bytes::Bytes;
@@ -37,6 +38,14 @@ impl Slice {
     /// Reads the bytes; the log need not be held.
     pub(crate) fn read(&self) -> io::Result<Bytes> {
         self.reader.read(self.position, self.len)
+    }
+
+    /// The file it lies in and where, if it lies in one.
+    pub(crate) fn file(&self) -> Option<(&File, u64)> {
+        match &self.reader {
+            Reader::File(file) => Some((file, self.position)),
+            Reader::Memory(_) => None,
+        }
     }
 
     /// Reads as many bytes as `out` has room for, from `at` on, counted from the slice's beginning.

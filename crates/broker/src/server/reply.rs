@@ -2,12 +2,18 @@
 //! again. The first piece begins with the length of all. What is large stays in its log until it is sent,
 //! so that the client receives the beginning while the rest is still being read.
 
+#[cfg(target_os = "linux")]
+use std::fs::File;
 use std::io::{self, IoSlice};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::ResponseHeader;
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 use tokio::io::AsyncWriteExt;
+#[cfg(target_os = "linux")]
+use tokio::io::Interest;
+#[cfg(target_os = "linux")]
+use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::log::Slice;
@@ -89,6 +95,10 @@ impl Reply {
 }
 
 async fn stream(slice: &Slice, to: &mut OwnedWriteHalf) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Some((file, position)) = slice.file() {
+        return send_file(file, position, slice.len, to.as_ref()).await;
+    }
     let mut buffer = vec![0; slice.len.min(CHUNK)];
     let mut at = 0;
     while at < slice.len {
@@ -96,6 +106,25 @@ async fn stream(slice: &Slice, to: &mut OwnedWriteHalf) -> io::Result<()> {
         slice.read_part(at, &mut buffer[..part])?;
         to.write_all(&buffer[..part]).await?;
         at += part;
+    }
+    Ok(())
+}
+
+/// From the file to the socket inside the operating system: nothing is copied here.
+#[cfg(target_os = "linux")]
+async fn send_file(file: &File, mut position: u64, len: usize, to: &TcpStream) -> io::Result<()> {
+    let end = position + len as u64;
+    while position < end {
+        to.writable().await?;
+        let left = usize::try_from(end - position).unwrap_or(usize::MAX);
+        let sent =
+            to.try_io(Interest::WRITABLE, || Ok(rustix::fs::sendfile(to, file, Some(&mut position), left)?));
+        match sent {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
     }
     Ok(())
 }
