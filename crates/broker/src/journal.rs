@@ -1,7 +1,7 @@
 //! An append-only file of entries: what must survive the process is here before anyone is told of it.
 //!
 //! Comes in: entries as bytes. Goes out, at the next start: the same entries in order. A torn tail is
-//! cut at open. An entry is whole or absent; one that was acknowledged is never lost when the process
+//! cut at open; damage with whole entries behind it is refused, since cutting there would lose them. An entry is whole or absent; one that was acknowledged is never lost when the process
 //! dies. Entries are with the operating system on return, not on the platter.
 
 use std::fs::{self, File, OpenOptions};
@@ -51,7 +51,16 @@ impl Journal {
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         let found = content.len() as u64;
-        let (entries, len) = whole_entries(Bytes::from(content));
+        let content = Bytes::from(content);
+        let (entries, len) = whole_entries(content.clone());
+        if hides_entries(&content.slice(usize::try_from(len).unwrap_or(content.len())..)) {
+            let what = format!(
+                "{} is damaged at byte {len} and has whole entries behind it; restore it from a copy, or cut it \
+                 there and lose what follows",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         if len < found {
             warn!(path = %path.display(), cut = found - len, "journal ends in a torn entry, cut");
             file.set_len(len)?;
@@ -145,6 +154,13 @@ fn whole_entries(mut content: Bytes) -> (Vec<Bytes>, u64) {
         entries.push(entry);
     }
     (entries, len)
+}
+
+/// Whether a whole entry stands somewhere behind a broken one: then it is not the tail that is torn.
+fn hides_entries(broken: &Bytes) -> bool {
+    /// Far enough to get past any entry that is ever written, near enough to be quick.
+    const LOOK: usize = 4 << 20;
+    (1..broken.len().min(LOOK)).any(|at| next_entry(&mut broken.slice(at..)).is_some())
 }
 
 fn next_entry(content: &mut Bytes) -> Option<Bytes> {

@@ -235,13 +235,15 @@ fn change(
         let reason = "The broker's own configuration is given at its start; only topics can be altered.";
         return Err((ResponseError::InvalidRequest, reason.into()));
     }
+    // Before the present configuration is read: what two clients set at once must both be there.
+    let changing = node.topics.changing();
     let topic = node.topics.get(name).ok_or_else(|| unknown_topic(name))?;
     let edited = edit(topic.config().overrides().clone()).map_err(|bad| bad_config(&bad))?;
     let config = Config::new(edited).map_err(|bad| bad_config(&bad))?;
     if validate_only {
         return Ok(());
     }
-    node.topics.configure(&topic, config).map_err(|e| (storage_error(&e), e.to_string()))
+    node.topics.configure(&changing, &topic, config).map_err(|e| (storage_error(&e), e.to_string()))
 }
 
 fn unknown_topic(name: &StrBytes) -> Refusal {

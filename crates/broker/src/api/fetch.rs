@@ -77,7 +77,7 @@ impl Wish {
         Wish {
             topics,
             partitions,
-            max_bytes: usize::try_from(request.max_bytes).unwrap_or(0),
+            max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(FETCH_MAX),
             min_bytes: usize::try_from(request.min_bytes).unwrap_or(0),
             isolation: if request.isolation_level == 1 {
                 Isolation::Committed
@@ -150,6 +150,9 @@ impl Wish {
         Fetched { error_code: 0, topics }
     }
 }
+
+/// As much as Kafka gives at once, whatever a client asks for; a frame's length must fit its field.
+const FETCH_MAX: usize = 55 << 20;
 
 /// From this size on an answer is sent piece by piece while it is read; a smaller one goes in one call.
 const STREAM_FROM: usize = 128 << 10;

@@ -220,6 +220,7 @@ fn grow(node: &Node, wanted: &CreatePartitionsTopic, validate_only: bool) -> Res
     let missing = || {
         (ResponseError::UnknownTopicOrPartition, "This server does not host this topic-partition.".to_owned())
     };
+    let changing = node.topics.changing();
     let topic = node.topics.get(&wanted.name).ok_or_else(missing)?;
     let have = topic.partitions().len() as i32;
     if wanted.count <= have {
@@ -252,7 +253,7 @@ fn grow(node: &Node, wanted: &CreatePartitionsTopic, validate_only: bool) -> Res
         return Ok(());
     }
     let failed = |e: std::io::Error| (crate::topics::partition::storage_error(&e), e.to_string());
-    node.topics.grow(&topic, wanted.count).map_err(failed)
+    node.topics.grow(&changing, &topic, wanted.count).map_err(failed)
 }
 
 /// One node: nothing is ever moved.

@@ -95,7 +95,7 @@ fn an_empty_entry_is_refused() {
 
 proptest! {
     #[test]
-    fn a_damaged_byte_never_brings_an_entry_that_was_not_written(
+    fn a_damaged_byte_never_brings_an_entry_that_was_not_written_nor_loses_one_behind_it(
         all in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 1..6),
         at in any::<prop::sample::Index>(),
         flip in 1u8..,
@@ -105,10 +105,42 @@ proptest! {
         let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
         written(&path, &slices);
         let mut content = fs::read(&path).unwrap();
-        let at = at.index(content.len());
+        let content_len = content.len();
+        let at = at.index(content_len);
         content[at] ^= flip;
         fs::write(&path, content).unwrap();
-        let found = entries(&path);
-        assert_eq!(found, all[..found.len()]);
+        let last = content_len - (super::HEADER + all[all.len() - 1].len());
+        match Journal::open(Some(&path)) {
+            Ok((_, found)) => {
+                assert!(at >= last, "entries behind the damage are lost");
+                assert_eq!(found, all[..all.len() - 1]);
+            }
+            Err(_) => assert!(at < last, "only the last entry is damaged"),
+        }
+    }
+}
+
+#[test]
+fn damage_before_whole_entries_is_refused_and_damage_at_the_end_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let entries: Vec<Vec<u8>> = (0..4_u8).map(|number| vec![b'a' + number; 30]).collect();
+    let (journal, _) = Journal::open(Some(&path)).unwrap();
+    entries.iter().for_each(|entry| journal.append(entry).unwrap());
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    let frame = super::HEADER + 30;
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        let opened = Journal::open(Some(&path));
+        if at < 3 * frame {
+            let error = opened.expect_err("entries behind the damage").to_string();
+            assert!(error.contains("is damaged at byte"), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), damaged, "and nothing is touched");
+        } else {
+            assert_eq!(opened.unwrap().1.len(), 3);
+        }
     }
 }

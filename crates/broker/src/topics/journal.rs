@@ -1,7 +1,7 @@
 //! What survives of the topics: one entry for each change, written before the change is answered.
 //! The entries come back at the next start and are folded into the list of topics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,15 @@ pub(super) fn fold(entries: &[Bytes]) -> Result<Vec<Kept>, serde_json::Error> {
         }
     }
     Ok(topics)
+}
+
+/// The topics that entries say were deleted.
+pub(super) fn deleted(entries: &[Bytes]) -> HashSet<Uuid> {
+    let gone = |entry: &Bytes| match serde_json::from_slice(entry) {
+        Ok(Entry::Delete { id }) => Some(id),
+        Ok(Entry::Create(_) | Entry::Grow { .. } | Entry::Configure { .. }) | Err(_) => None,
+    };
+    entries.iter().filter_map(gone).collect()
 }
 
 #[cfg(test)]

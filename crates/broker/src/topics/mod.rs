@@ -9,9 +9,10 @@ pub(crate) mod partition;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::{fs, io};
 
+use bytes::Bytes;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -20,7 +21,7 @@ use self::journal::{Entry, Kept};
 use self::partition::Partition;
 use crate::journal::Journal;
 use crate::log::{Handles, Place};
-use crate::sync::{read, write};
+use crate::sync::{lock, read, write};
 
 /// Entries of topics that are gone are swept out when the file is larger than this.
 const COMPACT_ABOVE: u64 = 1 << 20;
@@ -71,11 +72,17 @@ pub(crate) enum CreateError {
 /// All topics.
 #[derive(Debug)]
 pub(crate) struct Topics {
+    /// Held by whoever changes a topic, before any other lock here: a change is read, judged, written down
+    /// and made before the next one is.
+    changes: Mutex<()>,
     known: RwLock<Known>,
     journal: Journal,
     logs: Option<PathBuf>,
     handles: Arc<Handles>,
 }
+
+/// The right to change topics, which one request has at a time.
+pub(crate) struct Changing<'a>(#[allow(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -87,17 +94,22 @@ impl Topics {
     /// Reads the journal in `dir`; in memory without one. No log is opened yet.
     pub(crate) fn open(dir: Option<&Path>, handles: Arc<Handles>) -> io::Result<Topics> {
         let (journal, entries) = Journal::open(dir.map(|dir| dir.join("topics.journal")).as_deref())?;
-        let topics =
-            Topics { known: RwLock::default(), journal, logs: dir.map(|dir| dir.join("logs")), handles };
+        let topics = Topics {
+            changes: Mutex::default(),
+            known: RwLock::default(),
+            journal,
+            logs: dir.map(|dir| dir.join("logs")),
+            handles,
+        };
         for kept in journal::fold(&entries)? {
             let config = Config::new(kept.config.clone()).unwrap_or_else(|fault| {
                 // Taken when it was set; a later version may know better. The data must stay reachable.
                 warn!(topic = kept.name, %fault, "a topic's configuration is no longer valid, defaults hold");
                 Config::default()
             });
-            topics.insert(&kept, config);
+            topics.insert(&topics.build(&kept, config));
         }
-        topics.sweep()?;
+        topics.sweep(&journal::deleted(&entries))?;
         Ok(topics)
     }
 
@@ -129,8 +141,8 @@ impl Topics {
         partitions: i32,
         config: Config,
     ) -> Result<Arc<Topic>, CreateError> {
-        let mut known = write(&self.known);
-        check_free(&known, name)?;
+        let _changing = self.changing();
+        self.check_free(name)?;
         let kept = Kept {
             name: name.to_owned(),
             id: Uuid::new_v4(),
@@ -139,25 +151,30 @@ impl Topics {
         };
         self.journal.append(&Entry::Create(kept.clone()).encode())?;
         let topic = self.build(&kept, config);
-        known.by_name.insert(kept.name.clone(), topic.clone());
-        known.by_id.insert(kept.id, topic.clone());
+        self.insert(&topic);
         info!(topic = kept.name, partitions, "made a topic");
         Ok(topic)
+    }
+
+    /// Waits until no other request changes a topic.
+    pub(crate) fn changing(&self) -> Changing<'_> {
+        Changing(lock(&self.changes))
     }
 
     /// Deletes a topic and its files.
     pub(crate) fn delete(&self, topic: &Topic) -> io::Result<()> {
         {
-            let mut known = write(&self.known);
-            if known.by_id.remove(&topic.id).is_none() {
+            let _changing = self.changing();
+            if self.by_id(topic.id).is_none() {
                 return Ok(());
             }
+            // First written down: a topic that cannot be is still there, whole.
             self.journal.append(&Entry::Delete { id: topic.id }.encode())?;
+            let mut known = write(&self.known);
+            known.by_id.remove(&topic.id);
             known.by_name.remove(&topic.name);
-            if self.journal.len_bytes() > COMPACT_ABOVE {
-                self.journal
-                    .rewrite(known.by_name.values().map(|topic| Entry::Create(topic.kept()).encode()))?;
-            }
+            drop(known);
+            self.compact();
         }
         topic.partitions().iter().for_each(|partition| partition.delete());
         info!(topic = topic.name, "deleted a topic");
@@ -168,21 +185,37 @@ impl Topics {
     }
 
     /// Gives a topic more partitions, `count` in all.
-    pub(crate) fn grow(&self, topic: &Topic, count: i32) -> io::Result<()> {
-        let mut partitions = write(&topic.partitions);
+    pub(crate) fn grow(&self, _: &Changing<'_>, topic: &Topic, count: i32) -> io::Result<()> {
         self.journal.append(&Entry::Grow { id: topic.id, partitions: count }.encode())?;
+        let mut partitions = write(&topic.partitions);
         let more = partitions.len() as i32..count;
         *partitions =
             partitions.iter().cloned().chain(more.map(|index| self.partition(topic.id, index))).collect();
         Ok(())
     }
 
-    pub(crate) fn configure(&self, topic: &Topic, config: Config) -> io::Result<()> {
-        let mut current = write(&topic.config);
+    pub(crate) fn configure(&self, _: &Changing<'_>, topic: &Topic, config: Config) -> io::Result<()> {
         self.journal
             .append(&Entry::Configure { id: topic.id, config: config.overrides().clone() }.encode())?;
-        *current = Arc::new(config);
+        *write(&topic.config) = Arc::new(config);
+        self.compact();
         Ok(())
+    }
+
+    /// Writes the journal anew when most of it is history. Whoever calls this changes topics.
+    fn compact(&self) {
+        let entries: Vec<_> = match self.journal.len_bytes() > COMPACT_ABOVE {
+            true => self.all().iter().map(|topic| Entry::Create(topic.kept()).encode()).collect(),
+            false => return,
+        };
+        let live: usize = entries.iter().map(Bytes::len).sum();
+        if self.journal.len_bytes() < 2 * live as u64 {
+            return;
+        }
+        if let Err(cause) = self.journal.rewrite(entries) {
+            // What was there is still there, only longer.
+            warn!(%cause, "cannot write the topics' journal anew");
+        }
     }
 
     /// Leaves every log that was used so that the next start is quick.
@@ -196,11 +229,10 @@ impl Topics {
         }
     }
 
-    fn insert(&self, kept: &Kept, config: Config) {
-        let topic = self.build(kept, config);
+    fn insert(&self, topic: &Arc<Topic>) {
         let mut known = write(&self.known);
-        known.by_name.insert(kept.name.clone(), topic.clone());
-        known.by_id.insert(kept.id, topic);
+        known.by_name.insert(topic.name.clone(), topic.clone());
+        known.by_id.insert(topic.id, topic.clone());
     }
 
     fn build(&self, kept: &Kept, config: Config) -> Arc<Topic> {
@@ -224,16 +256,20 @@ impl Topics {
         Some(self.logs.as_ref()?.join(id.to_string()))
     }
 
-    /// Removes the files of topics that were deleted just before a crash.
-    fn sweep(&self) -> io::Result<()> {
+    /// Removes the files of topics that were deleted just before a crash. Files that no entry speaks of are
+    /// left alone: what is gone may be the entry.
+    fn sweep(&self, deleted: &HashSet<Uuid>) -> io::Result<()> {
         let Some(logs) = &self.logs else { return Ok(()) };
         fs::create_dir_all(logs)?;
-        let ids: HashSet<String> = read(&self.known).by_id.keys().map(Uuid::to_string).collect();
         for entry in fs::read_dir(logs)? {
             let entry = entry?;
-            let is_ours = entry.file_name().to_str().is_some_and(|name| Uuid::parse_str(name).is_ok());
-            if is_ours && !ids.contains(entry.file_name().to_string_lossy().as_ref()) {
-                fs::remove_dir_all(entry.path())?;
+            let id = entry.file_name().to_str().and_then(|name| Uuid::parse_str(name).ok());
+            match id {
+                Some(id) if deleted.contains(&id) => fs::remove_dir_all(entry.path())?,
+                Some(id) if self.by_id(id).is_none() => {
+                    warn!(path = %entry.path().display(), "the logs of a topic that nobody knows are left alone");
+                }
+                Some(_) | None => {}
             }
         }
         Ok(())

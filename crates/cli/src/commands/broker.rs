@@ -54,6 +54,12 @@ impl BrokerCommand {
     }
 
     async fn serve(self) -> io::Result<Exit> {
+        // What goes wrong inside is told to whoever runs it.
+        tracing_subscriber::fmt()
+            .with_writer(io::stderr)
+            .with_ansi(screen::is_coloured())
+            .with_max_level(tracing::Level::WARN)
+            .init();
         let data = self.data.map_or(Data::Memory, Data::Dir);
         let config = BrokerConfig {
             listen: self.listen,
