@@ -64,6 +64,12 @@ impl Index {
         after.checked_sub(1).map_or(0, |i| self.entries[i].position)
     }
 
+    /// An offset that no batch before `position` reaches, less than an interval and a batch beyond it.
+    pub(crate) fn bound(&self, position: u64) -> i64 {
+        let at = self.entries.partition_point(|entry| entry.position < position);
+        self.entries.get(at).map_or(self.next_offset, |entry| entry.offset)
+    }
+
     /// A position at or before the first batch that reaches `timestamp`.
     pub(crate) fn seek_time(&self, timestamp: i64) -> u64 {
         let after = self.entries.partition_point(|entry| entry.max_timestamp < timestamp);
@@ -99,6 +105,10 @@ mod tests {
             }
             if let Some((position, _)) = all.iter().find(|(_, h)| h.last_offset() >= wanted) {
                 prop_assert!(index.seek(wanted) <= *position);
+            }
+            for (position, header) in &all {
+                prop_assert!(index.bound(position + 1) > header.last_offset());
+                prop_assert!(index.bound(position + header.size() as u64) > header.last_offset());
             }
             if let Some((position, _)) = all.iter().find(|(_, h)| h.max_timestamp >= time) {
                 prop_assert!(index.seek_time(time) <= *position);

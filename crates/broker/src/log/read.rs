@@ -116,6 +116,8 @@ impl Log {
             window.slice = Some(Slice { reader: segment.store.reader()?, position: found.position, len });
         }
         if isolation == Isolation::Committed {
+            // Only what concerns the bytes that are given; a batch cut off at their end counts as given.
+            upper = upper.min(segment.index()?.get().bound(found.position + len as u64));
             window.aborted = self.transactions.aborted(offset, upper);
         }
         Ok(window)

@@ -6,6 +6,8 @@ mod journal;
 pub(crate) mod known;
 pub(crate) mod name;
 pub(crate) mod partition;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
