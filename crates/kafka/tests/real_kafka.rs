@@ -6,13 +6,14 @@ use bytes::Bytes;
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Timestamp};
 use redrive_kafka::{Outgoing, Publisher, Reader, Settings};
-use redrive_testkit::{kafka, new_topic};
+use redrive_testkit::{kafka, new_topic_with};
 
 #[tokio::test]
 async fn a_record_with_headers_comes_back_as_it_was() {
     let Some(cluster) = kafka() else { return };
     let settings = Settings { brokers: cluster.brokers.clone(), properties: cluster.properties.clone() };
-    let topic = new_topic(&cluster, "round-trip", 3).await;
+    // Kept for ever: retention would remove so old a record at any moment.
+    let topic = new_topic_with(&cluster, "round-trip", 3, &[("retention.ms", "-1")]).await;
     let headers = Headers::from_iter([
         ("trace", Some(Bytes::from_static(b"1"))),
         ("binary", Some(Bytes::from_static(&[0, 0xff, 0xfe]))),
