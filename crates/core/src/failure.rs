@@ -18,6 +18,10 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// The record whose setting aside made this one fail.
     pub follows: Option<Origin>,
+    /// Whether the bytes are not what the handler reads.
+    pub undecodable: bool,
+    /// Where it happened, if someone took note.
+    pub stack: Option<String>,
 }
 
 /// One link in the chain.
@@ -47,7 +51,36 @@ impl Failure {
     /// A failure with one cause.
     #[must_use]
     pub fn new(cause: Cause) -> Self {
-        Self { causes: vec![cause], retry_after: None, follows: None }
+        Self { causes: vec![cause], retry_after: None, follows: None, undecodable: false, stack: None }
+    }
+
+    /// The predecessor of the record, consumed at `origin`, was set aside, so this one cannot be handled.
+    #[must_use]
+    pub fn follows(origin: Origin) -> Self {
+        let cause =
+            Cause::new("redrive::Follows", format!("{origin}, which this record follows, was set aside"));
+        Self { follows: Some(origin), ..Self::new(cause).classed(Class::NotReady) }
+    }
+
+    /// The record's bytes are not what the handler reads: no further try will help.
+    #[must_use]
+    pub fn undecodable(error: &(dyn Error + 'static)) -> Self {
+        Self { undecodable: true, ..Self::from_dyn(error).classed(Class::Permanent) }
+    }
+
+    /// The failure that any error stands for: itself if it is one, otherwise the chain of its sources.
+    #[must_use]
+    pub fn from_any<E: Into<Box<dyn Error + Send + Sync>>>(error: E) -> Self {
+        let type_name = std::any::type_name::<E>();
+        match error.into().downcast::<Carried>() {
+            Ok(carried) => carried.0,
+            // What was boxed already, a text or an `anyhow::Error`, says more by its look than by its type.
+            Err(error) if type_name.starts_with("alloc::") || type_name.starts_with('&') => {
+                Self::from_dyn(error.as_ref())
+            }
+            Err(error) if type_name.starts_with("anyhow::") => Self::from_dyn(error.as_ref()),
+            Err(error) => Self::from_chain(error.as_ref(), short_type_name(type_name)),
+        }
     }
 
     /// The same failure, caused by `cause`, which lies inside all causes given before.
@@ -72,7 +105,8 @@ impl Failure {
     }
 
     fn from_chain(error: &(dyn Error + 'static), type_name: String) -> Self {
-        let mut failure = Self { causes: Vec::new(), retry_after: None, follows: None };
+        let mut failure =
+            Self { causes: Vec::new(), retry_after: None, follows: None, undecodable: false, stack: None };
         let mut type_name = Some(type_name);
         let mut next = Some(error);
         while let Some(error) = next.filter(|_| failure.causes.len() < LONGEST_CHAIN) {
@@ -109,6 +143,30 @@ impl Failure {
     pub fn classed(mut self, class: Class) -> Self {
         self.causes[0].class = Some(class);
         self
+    }
+}
+
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+/// A failure on its way through a boxed error.
+#[derive(Debug)]
+struct Carried(Failure);
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.outermost().message)
+    }
+}
+
+impl Error for Carried {}
+
+impl From<Failure> for Box<dyn Error + Send + Sync> {
+    fn from(failure: Failure) -> Self {
+        Box::new(Carried(failure))
     }
 }
 
@@ -183,6 +241,11 @@ fn short_type_name(name: &str) -> String {
 /// A source is known only as `dyn Error`; what it prints for programmers begins with its type's name.
 fn type_name_by_debug(error: &dyn Error) -> String {
     let debug = format!("{error:?}");
+    // Some errors show what they say and not what they are.
+    let said = error.to_string();
+    if debug.starts_with(&said) && said.contains(char::is_whitespace) {
+        return "Error".to_owned();
+    }
     let name: String = debug.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
     if name.is_empty() { "Error".to_owned() } else { name }
 }
@@ -233,6 +296,18 @@ mod tests {
         struct Generic<T: fmt::Debug>(T);
         let (one, two) = (Failure::from_error(&Generic(1_u8)), Failure::from_error(&Generic("text")));
         assert_eq!(one.outermost().type_name, two.outermost().type_name);
+    }
+
+    #[test]
+    fn any_error_becomes_a_failure_and_a_failure_stays_itself() {
+        let own = Failure::follows("orders/0/7".parse().unwrap());
+        assert_eq!(Failure::from_any(own.clone()), own);
+        assert_eq!(Failure::from_any("no stock"), Failure::new(Cause::new("Error", "no stock")));
+        let named = Failure::from_any(Load(Timeout));
+        assert!(named.outermost().type_name.ends_with("::Load"), "{named:?}");
+        assert_eq!(named, Failure::from(Load(Timeout)));
+        let boxed: Box<dyn Error + Send + Sync> = Box::new(Load(Timeout));
+        assert_eq!(Failure::from_any(boxed).outermost().type_name, "Load");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::duration;
@@ -11,7 +12,7 @@ const LONGEST: usize = 249;
 
 /// A name that Kafka accepts for a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Topic(String);
+pub struct Topic(Arc<str>);
 
 impl Topic {
     /// The name.
@@ -63,7 +64,7 @@ impl FromStr for Topic {
         if name.len() > LONGEST {
             return Err(BadTopic::TooLong { name: name.to_owned() });
         }
-        Ok(Self(name.to_owned()))
+        Ok(Self(name.into()))
     }
 }
 

@@ -145,6 +145,7 @@ impl Trail {
         self.error_type = Some(cut(&outermost.type_name, bounded::NAME));
         self.error_message = Some(cut(&outermost.message, bounded::MESSAGE));
         self.error_chain = chain(failure.causes());
+        self.error_stack = failure.stack.as_deref().map(|stack| cut(stack, bounded::STACK));
         self.history.push(Attempt {
             at: at.millis(),
             class: class.name().to_owned(),
