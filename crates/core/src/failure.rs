@@ -18,6 +18,8 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// The record whose setting aside made this one fail.
     pub follows: Option<Origin>,
+    /// The class if no rule knows better.
+    pub presumed: Option<Class>,
     /// Whether the bytes are not what the handler reads.
     pub undecodable: bool,
     /// Where it happened, if someone took note.
@@ -51,7 +53,20 @@ impl Failure {
     /// A failure with one cause.
     #[must_use]
     pub fn new(cause: Cause) -> Self {
-        Self { causes: vec![cause], retry_after: None, follows: None, undecodable: false, stack: None }
+        Self {
+            causes: vec![cause],
+            retry_after: None,
+            follows: None,
+            presumed: None,
+            undecodable: false,
+            stack: None,
+        }
+    }
+
+    /// The same failure, of this class if no rule knows better.
+    #[must_use]
+    pub fn presumably(self, class: Class) -> Self {
+        Self { presumed: Some(class), ..self }
     }
 
     /// The predecessor of the record, consumed at `origin`, was set aside, so this one cannot be handled.
@@ -105,8 +120,14 @@ impl Failure {
     }
 
     fn from_chain(error: &(dyn Error + 'static), type_name: String) -> Self {
-        let mut failure =
-            Self { causes: Vec::new(), retry_after: None, follows: None, undecodable: false, stack: None };
+        let mut failure = Self {
+            causes: Vec::new(),
+            retry_after: None,
+            follows: None,
+            presumed: None,
+            undecodable: false,
+            stack: None,
+        };
         let mut type_name = Some(type_name);
         let mut next = Some(error);
         while let Some(error) = next.filter(|_| failure.causes.len() < LONGEST_CHAIN) {

@@ -20,3 +20,13 @@ pub struct Record {
     /// Its headers.
     pub headers: Headers,
 }
+
+impl Record {
+    /// About how many bytes of memory it takes: key, value and headers.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let length = |bytes: Option<&Bytes>| bytes.map_or(0, Bytes::len);
+        let headers = self.headers.iter().map(|header| header.name.len() + length(header.value.as_ref()));
+        length(self.key.as_ref()) + length(self.value.as_ref()) + headers.sum::<usize>()
+    }
+}

@@ -74,7 +74,8 @@ impl Classifier {
             return (class, Because::Resolver);
         }
         let known = failure.causes().iter().find_map(|cause| self.known(cause, subject));
-        known.unwrap_or((self.default, Because::Default))
+        let default = failure.presumed.unwrap_or(self.default);
+        known.unwrap_or((default, Because::Default))
     }
 
     fn known(&self, cause: &Cause, subject: Subject<'_>) -> Option<(Class, Because)> {

@@ -53,6 +53,7 @@ names! {
     Replay = "redrive-replay", "The job that sent it back.";
     Replays = "redrive-replays", "How often it was sent back.";
     Pointer = "redrive-pointer", "Where the payload is, if it is not here.";
+    PointerExpires = "redrive-pointer-expires", "When the payload is gone from there, if it is known.";
     Signature = "redrive-signature", "Proof of who asked for the delay.";
     Key = "redrive-key", "The original key, where letters are keyed by origin.";
 }

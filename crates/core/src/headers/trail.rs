@@ -48,6 +48,7 @@ pub struct Trail {
     pub replay: Option<String>,
     pub replays: Option<u32>,
     pub pointer: Option<Origin>,
+    pub pointer_expires: Option<Timestamp>,
     pub signature: Option<String>,
     pub key: Option<Bytes>,
 }
@@ -121,6 +122,7 @@ impl Trail {
             replay: reader.text(Name::Replay)?,
             replays: reader.parsed(Name::Replays)?,
             pointer: reader.parsed(Name::Pointer)?,
+            pointer_expires: reader.time(Name::PointerExpires)?,
             signature: reader.text(Name::Signature)?,
             key: headers.last(Name::Key.as_str()).cloned(),
         })
@@ -182,6 +184,7 @@ impl Trail {
             Name::Replay => shown(self.replay.as_ref()),
             Name::Replays => shown(self.replays),
             Name::Pointer => shown(self.pointer.as_ref()),
+            Name::PointerExpires => shown(self.pointer_expires),
             Name::Signature => shown(self.signature.as_ref()),
             Name::Key => self.key.clone(),
         }

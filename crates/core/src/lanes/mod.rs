@@ -69,32 +69,52 @@ impl Lanes {
 
     /// A record was read from the source.
     pub fn arrive(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        let mut steps = self.pass(offset + 1);
+        let mut steps = Vec::new();
+        self.arrive_into(key, offset, &mut steps);
+        steps
+    }
+
+    /// As [`Self::arrive`], the steps added to those that are there.
+    pub fn arrive_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
+        self.pass_into(offset + 1, steps);
         match key {
             Some(key) => {
                 let lane = self.lanes.entry(key.clone()).or_default();
-                lane.arrive(offset, self.followers, &mut steps);
-                self.go_on(key, &mut steps);
+                lane.arrive(offset, self.followers, steps);
+                self.go_on(key, steps);
             }
             None => steps.push(Step::Run(offset)),
         }
-        steps
     }
 
     /// The reader is at `position`, whatever was or was not delivered below.
     pub fn pass(&mut self, position: i64) -> Vec<Step> {
         let mut steps = Vec::new();
+        self.pass_into(position, &mut steps);
+        steps
+    }
+
+    fn pass_into(&mut self, position: i64, steps: &mut Vec<Step>) {
         self.position = self.position.max(position);
+        if self.unpassed.is_empty() {
+            return;
+        }
         let later = self.unpassed.split_off(&self.position);
         for key in std::mem::replace(&mut self.unpassed, later).into_values() {
-            self.go_on(&key, &mut steps);
+            self.go_on(&key, steps);
         }
-        steps
     }
 
     /// A running record is complete.
     pub fn done(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        self.change(key, |lane, _, _| lane.remove(offset))
+        let mut steps = Vec::new();
+        self.done_into(key, offset, &mut steps);
+        steps
+    }
+
+    /// As [`Self::done`], the steps added to those that are there.
+    pub fn done_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
+        self.change_into(key, steps, |lane, _, _| lane.remove(offset));
     }
 
     /// A running record was set aside; it waits until it is released.
@@ -112,7 +132,14 @@ impl Lanes {
 
     /// A record, running or waiting, became a dead letter.
     pub fn bury(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        self.change(key, |lane, followers, steps| lane.bury(offset, followers, steps))
+        let mut steps = Vec::new();
+        self.bury_into(key, offset, &mut steps);
+        steps
+    }
+
+    /// As [`Self::bury`], the steps added to those that are there.
+    pub fn bury_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
+        self.change_into(key, steps, |lane, followers, steps| lane.bury(offset, followers, steps));
     }
 
     /// A letter that closed the lane was dealt with: the lane is open again unless another closes it.
@@ -159,12 +186,21 @@ impl Lanes {
         event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
     ) -> Vec<Step> {
         let mut steps = Vec::new();
-        let Some(key) = key else { return steps };
-        if let Some(lane) = self.lanes.get_mut(key) {
-            event(lane, self.followers, &mut steps);
-            self.go_on(key, &mut steps);
-        }
+        self.change_into(key, &mut steps, event);
         steps
+    }
+
+    fn change_into(
+        &mut self,
+        key: Option<&Bytes>,
+        steps: &mut Vec<Step>,
+        event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
+    ) {
+        let Some(key) = key else { return };
+        if let Some(lane) = self.lanes.get_mut(key) {
+            event(lane, self.followers, steps);
+            self.go_on(key, steps);
+        }
     }
 
     /// Lets the head of the lane run if nothing stands against it, and forgets an empty lane.

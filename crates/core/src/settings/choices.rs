@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bytes::Bytes;
+
 use crate::lanes::Followers;
+use crate::record::Record;
 use crate::route::Exhausted;
 use crate::spelling::{Misspelt, nearest};
 use crate::time::Timestamp;
@@ -18,6 +21,8 @@ pub enum OrderBy {
     Header(String),
     /// The value at this JSON pointer in the payload.
     Json(String),
+    /// The source partition: all its records, one after the other.
+    Partition,
     /// Nowhere: records are independent of each other.
     None,
 }
@@ -58,6 +63,38 @@ pub enum Delivery {
     AtLeastOnce,
     /// What is written and the offsets are one transaction.
     ExactlyOnce,
+}
+
+/// What an outage stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Blocking {
+    /// All partitions of the subscription.
+    #[default]
+    Subscription,
+    /// The partition of the record that met it.
+    Partition,
+}
+
+impl OrderBy {
+    /// The lane of a record: what it shares with the others that must keep their order. A record that
+    /// has no such thing has no lane.
+    #[must_use]
+    pub fn lane(&self, record: &Record) -> Option<Bytes> {
+        match self {
+            Self::Key => record.key.clone(),
+            Self::Header(name) => record.headers.last(name).cloned(),
+            Self::Json(pointer) => {
+                let value: serde_json::Value = serde_json::from_slice(record.value.as_ref()?).ok()?;
+                match value.pointer(pointer)? {
+                    serde_json::Value::Null => None,
+                    serde_json::Value::String(text) => Some(Bytes::from(text.clone())),
+                    other => Some(Bytes::from(other.to_string())),
+                }
+            }
+            Self::Partition => Some(Bytes::new()),
+            Self::None => None,
+        }
+    }
 }
 
 impl Delay {
@@ -101,6 +138,7 @@ macro_rules! choices {
 choices! {
     Delay, "way to wait": "shelf" = Self::Shelf, "ladder" = Self::Ladder, "return" = Self::Return,
         "service" = Self::Service, "postgres" = Self::Postgres;
+    Blocking, "thing to stop": "subscription" = Self::Subscription, "partition" = Self::Partition;
     Delivery, "delivery": "at-least-once" = Self::AtLeastOnce, "exactly-once" = Self::ExactlyOnce;
     Followers, "choice for followers": "pass" = Self::Pass, "hold" = Self::Hold, "bury" = Self::Bury;
     Exhausted, "choice for used-up tries": "bury" = Self::Bury, "shelve" = Self::Shelve, "block" = Self::Block,
@@ -122,10 +160,11 @@ impl FromStr for OrderBy {
     fn from_str(text: &str) -> Result<Self, Misspelt> {
         let wrong = |message: &str| {
             Err(Misspelt::new(0..text.len(), message)
-                .help("write key, header:NAME, json:/path/to/field or none"))
+                .help("write key, header:NAME, json:/path/to/field, partition or none"))
         };
         match (text, text.split_once(':')) {
             ("key", _) => Ok(Self::Key),
+            ("partition", _) => Ok(Self::Partition),
             ("none", _) => Ok(Self::None),
             (_, Some(("header", ""))) => wrong("the header needs a name"),
             (_, Some(("header", name))) => Ok(Self::Header(name.to_owned())),
@@ -142,6 +181,7 @@ impl fmt::Display for OrderBy {
             Self::Key => f.write_str("key"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Json(pointer) => write!(f, "json:{pointer}"),
+            Self::Partition => f.write_str("partition"),
             Self::None => f.write_str("none"),
         }
     }
@@ -190,11 +230,34 @@ mod tests {
     #[test]
     fn every_choice_is_printed_as_it_is_read() {
         round_trip::<Delay>(Delay::NAMES);
+        round_trip::<Blocking>(Blocking::NAMES);
         round_trip::<Delivery>(Delivery::NAMES);
         round_trip::<Followers>(Followers::NAMES);
         round_trip::<Exhausted>(Exhausted::NAMES);
-        round_trip::<OrderBy>(&["key", "none", "header:order-id", "json:/order/id"]);
+        round_trip::<OrderBy>(&["key", "none", "partition", "header:order-id", "json:/order/id"]);
         round_trip::<Start>(&["earliest", "latest", "2026-11-01T06:00:00Z"]);
+    }
+
+    #[test]
+    fn a_lane_is_what_the_records_share() {
+        let record = Record {
+            at: "orders/3/7".parse().unwrap(),
+            timestamp: None,
+            key: Some(Bytes::from_static(b"k")),
+            value: Some(Bytes::from_static(br#"{"order": {"id": 42, "name": "x", "gone": null}}"#)),
+            headers: crate::headers::Headers::from_iter([("h", Some("1")), ("h", Some("2"))]),
+        };
+        let lane = |text: &str| text.parse::<OrderBy>().unwrap().lane(&record);
+        assert_eq!(lane("key").as_deref(), Some(&b"k"[..]));
+        assert_eq!(lane("header:h").as_deref(), Some(&b"2"[..]));
+        assert_eq!(lane("json:/order/id").as_deref(), Some(&b"42"[..]));
+        assert_eq!(lane("json:/order/name").as_deref(), Some(&b"x"[..]));
+        assert_eq!(lane("partition").as_deref(), Some(&b""[..]));
+        for text in ["none", "header:other", "json:/order/gone", "json:/nothing"] {
+            assert_eq!(lane(text), None, "{text}");
+        }
+        let text = Record { value: Some(Bytes::from_static(b"not json")), ..record.clone() };
+        assert_eq!(OrderBy::Json("/order/id".to_owned()).lane(&text), None);
     }
 
     #[test]

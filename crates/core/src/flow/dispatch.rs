@@ -1,0 +1,194 @@
+//! Who is next: timers, probes and free places.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::ticket::Place;
+use super::{Action, Attempt, Flow, Id, Notice, Now, Slot};
+use crate::settings::Blocking;
+
+impl Flow {
+    /// Starts whatever may start now.
+    pub fn advance(&mut self, now: Now) {
+        self.wake(now.steady);
+        if self.stopping {
+            return;
+        }
+        if !self.gates.is_empty() {
+            self.probe(now.steady);
+        }
+        if !self.gates.contains_key(&None) {
+            self.dispatch();
+        }
+    }
+
+    /// When [`Self::advance`] is wanted next, if nothing happens before.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Duration> {
+        let parked = self.parked.peek().map(|Reverse((due, _))| *due);
+        let gates = self.gates.values().filter(|gate| gate.probing.is_none()).map(|gate| gate.until);
+        gates.chain(parked).min()
+    }
+
+    fn wake(&mut self, now: Duration) {
+        while let Some(Reverse((due, id))) = self.parked.peek().copied() {
+            if due > now {
+                return;
+            }
+            self.parked.pop();
+            if let Some(ticket) = self.tickets.get_mut(id).filter(|ticket| ticket.place == Place::Parked) {
+                ticket.place = Place::Ready;
+                self.again.push_back(id);
+            }
+        }
+    }
+
+    fn dispatch(&mut self) {
+        while self.running[Slot::First as usize] < self.settings.concurrency.get() {
+            let Some(id) = self.fresh.pop_front() else { break };
+            self.start_or_stall(id, Slot::First);
+        }
+        while self.running[Slot::Retry as usize] < self.settings.retry_concurrency.get() {
+            let Some(id) = self.again.pop_front() else { break };
+            self.start_or_stall(id, Slot::Retry);
+        }
+    }
+
+    fn start_or_stall(&mut self, id: Id, slot: Slot) {
+        let Some(ticket) = self.tickets.get(id) else { return };
+        let number = ticket.record.at.partition;
+        let closed = !self.gates.is_empty() && self.gates.contains_key(&Some(number));
+        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        if partition.draining {
+            return;
+        }
+        if partition.held || closed {
+            partition.stalled.push_back(id);
+            return;
+        }
+        self.start(id, slot);
+    }
+
+    fn start(&mut self, id: Id, slot: Slot) {
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
+        self.starts += 1;
+        ticket.started = self.starts;
+        ticket.place = Place::Running;
+        let number = ticket.attempts();
+        let attempt = Attempt { id, record: ticket.record.clone(), number, slot };
+        if let Some(partition) = self.partitions.get_mut(&attempt.record.at.partition) {
+            partition.active += 1;
+        }
+        self.running[slot as usize] += 1;
+        self.counts.attempts += 1;
+        self.actions.push_back(Action::Handle(attempt));
+    }
+
+    /// Lets one record through each gate whose pause is over.
+    fn probe(&mut self, now: Duration) {
+        let due = self.gates.iter().filter(|(_, gate)| gate.probing.is_none() && gate.until <= now);
+        let due: Vec<_> = due.map(|(scope, _)| *scope).collect();
+        for scope in due {
+            match self.candidate(scope) {
+                Some(id) => {
+                    let slot = match self.tickets.get(id).is_some_and(|ticket| ticket.past.is_some()) {
+                        true => Slot::Retry,
+                        false => Slot::First,
+                    };
+                    if let Some(gate) = self.gates.get_mut(&scope) {
+                        gate.probing = Some(id);
+                    }
+                    self.start(id, slot);
+                }
+                None => self.try_open_empty(scope),
+            }
+        }
+    }
+
+    /// The next record to try: in turn one that failed and one that has not.
+    fn candidate(&mut self, scope: Option<i32>) -> Option<Id> {
+        let gate = self.gates.get_mut(&scope)?;
+        gate.fresh_next = !gate.fresh_next;
+        let failed_first = gate.fresh_next;
+        let failed = |flow: &mut Self| {
+            let gate = flow.gates.get_mut(&scope)?;
+            let found = gate.blocked.iter().position(|id| may_start(&flow.tickets, &flow.partitions, *id))?;
+            gate.blocked.remove(found)
+        };
+        match failed_first {
+            true => failed(self).or_else(|| self.other(scope)),
+            false => self.other(scope).or_else(|| failed(self)),
+        }
+    }
+
+    /// A record that is ready and has not failed by this outage.
+    fn other(&mut self, scope: Option<i32>) -> Option<Id> {
+        let (tickets, partitions) = (&self.tickets, &mut self.partitions);
+        match scope {
+            None => {
+                for queue in [&mut self.fresh, &mut self.again] {
+                    if let Some(found) = queue.iter().position(|id| may_start(tickets, partitions, *id)) {
+                        return queue.remove(found);
+                    }
+                }
+                None
+            }
+            Some(number) => {
+                let partition = partitions.get_mut(&number).filter(|state| !state.held && !state.draining)?;
+                partition.stalled.pop_front()
+            }
+        }
+    }
+
+    /// Nothing is there to probe with: a gate without records behind it keeps nobody out.
+    fn try_open_empty(&mut self, scope: Option<i32>) {
+        let is_empty = self.gates.get(&scope).is_some_and(|gate| gate.blocked.is_empty());
+        if is_empty {
+            self.open(scope);
+        }
+    }
+
+    pub(super) fn open(&mut self, scope: Option<i32>) {
+        let Some(gate) = self.gates.remove(&scope) else { return };
+        for id in gate.blocked {
+            if let Some(ticket) = self.tickets.get_mut(id).filter(|ticket| ticket.place == Place::Blocked) {
+                ticket.place = Place::Ready;
+                self.again.push_back(id);
+            }
+        }
+        self.actions.push_back(Action::Tell(Notice::Opened { partition: scope }));
+        if let Some(partition) = scope {
+            self.unstall(partition);
+        }
+    }
+
+    /// What was ready while the partition stood still is next again.
+    pub(super) fn unstall(&mut self, partition: i32) {
+        let closed = self.gates.contains_key(&Some(partition));
+        let Some(state) = self.partitions.get_mut(&partition).filter(|state| !state.held && !closed) else {
+            return;
+        };
+        for id in state.stalled.drain(..).rev() {
+            match self.tickets.get(id).is_some_and(|ticket| ticket.past.is_some()) {
+                true => self.again.push_front(id),
+                false => self.fresh.push_front(id),
+            }
+        }
+    }
+
+    pub(super) fn scope(&self, partition: i32) -> Option<i32> {
+        match self.settings.blocking {
+            Blocking::Subscription => None,
+            Blocking::Partition => Some(partition),
+        }
+    }
+}
+
+fn may_start(
+    tickets: &super::Tickets,
+    partitions: &std::collections::BTreeMap<i32, super::Partition>,
+    id: Id,
+) -> bool {
+    let partition = tickets.get(id).and_then(|ticket| partitions.get(&ticket.record.at.partition));
+    partition.is_some_and(|partition| !partition.held && !partition.draining)
+}

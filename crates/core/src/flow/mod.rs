@@ -1,0 +1,450 @@
+//! The flow of one subscription: records, outcomes and time in; what to do next out.
+//!
+//! It knows where every record in memory is, runs lanes side by side within the limits, closes the
+//! gate in an outage, and says which offsets are complete. It does nothing itself: whoever acts
+//! takes its [`Action`]s and tells what came of them.
+
+mod dispatch;
+mod gate;
+mod loss;
+mod partition;
+mod routing;
+mod surge;
+#[cfg(test)]
+mod tests;
+mod ticket;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::class::Class;
+use crate::lanes::{Followers, Lanes, Step};
+use crate::offsets::{Offsets, Progress, Ranges, Started};
+use crate::record::Record;
+use crate::route::{Reason, Rules};
+use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
+use crate::time::Timestamp;
+use gate::Gate;
+use loss::Loss;
+use partition::Partition;
+use surge::Surge;
+use ticket::{Place, Tickets};
+
+pub use ticket::{Burial, Id, Past, Ticket};
+
+/// What governs a flow.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The consumer group.
+    pub group: String,
+    /// The instance, as letters name it.
+    pub instance: String,
+    /// What decides about failures.
+    pub rules: Rules,
+    /// What the records of a lane share.
+    pub order_by: OrderBy,
+    /// What becomes of the records behind a letter.
+    pub followers: Followers,
+    /// What an outage stops.
+    pub blocking: Blocking,
+    /// How many first tries run at once.
+    pub concurrency: NonZeroU32,
+    /// How many retries run at once, beside the first tries.
+    pub retry_concurrency: NonZeroU32,
+    /// When many failures are an outage.
+    pub surge_guard: Option<SurgeGuard>,
+    /// How much may be dropped.
+    pub max_loss: Option<MaxLoss>,
+    /// How much may be in memory.
+    pub limits: Limits,
+}
+
+/// How much may be in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Records, over all partitions.
+    pub records: usize,
+    /// Bytes of keys and values, over all partitions.
+    pub bytes: usize,
+}
+
+/// A moment, by both clocks: waits are measured by the one that never jumps, headers tell the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Since some start, never backwards.
+    pub steady: Duration,
+    /// As calendars have it.
+    pub wall: Timestamp,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Hand a record to the handler, then tell [`Flow::handled`].
+    Handle(Attempt),
+    /// Write its letter, then tell [`Flow::buried`].
+    Bury(Id),
+    /// Ask the source for nothing more of this partition.
+    Pause(i32),
+    /// Ask for more again.
+    Resume(i32),
+    /// Nothing to do, but something to tell.
+    Tell(Notice),
+}
+
+/// A record for the handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which one.
+    pub id: Id,
+    /// The record.
+    pub record: Arc<Record>,
+    /// How often it was tried, this time included.
+    pub number: u32,
+    /// Which limit it counts against.
+    pub slot: Slot,
+}
+
+/// The two kinds of tries, each with its own timeout and limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// Never tried before.
+    First,
+    /// Failed before.
+    Retry,
+}
+
+/// What happened, in the words of events and metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A failed record was given its route.
+    Routed {
+        /// The record.
+        id: Id,
+        /// The class of its failure.
+        class: Class,
+        /// The word for the route.
+        route: &'static str,
+        /// How long it waits, if it does.
+        wait: Option<Duration>,
+    },
+    /// A record was given up by a rule that says so.
+    Dropped {
+        /// The record.
+        record: Arc<Record>,
+        /// Why.
+        reason: Reason,
+    },
+    /// An outage stops the flow: of one partition, or of all.
+    Blocked {
+        /// The partition, if it is only one.
+        partition: Option<i32>,
+        /// Whether many failures were taken for an outage.
+        surge: bool,
+    },
+    /// The outage is over.
+    Opened {
+        /// The partition, if it was only one.
+        partition: Option<i32>,
+    },
+}
+
+/// Totals since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "each field says what it counts")]
+pub struct Counts {
+    pub consumed: u64,
+    pub attempts: u64,
+    pub handled: u64,
+    pub failed: [u64; 4],
+    pub buried: u64,
+    pub dropped: u64,
+}
+
+/// The flow of one subscription.
+#[derive(Debug)]
+pub struct Flow {
+    settings: Settings,
+    tickets: Tickets,
+    partitions: BTreeMap<i32, Partition>,
+    fresh: VecDeque<Id>,
+    again: VecDeque<Id>,
+    running: [u32; 2],
+    parked: BinaryHeap<Reverse<(Duration, Id)>>,
+    gates: HashMap<Option<i32>, Gate>,
+    surge: Surge,
+    loss: Loss,
+    /// Attempts so far.
+    starts: u64,
+    /// The highest number of a start that ended well.
+    last_success: u64,
+    bytes: usize,
+    actions: VecDeque<Action>,
+    steps: Vec<Step>,
+    counts: Counts,
+    stopping: bool,
+}
+
+impl Flow {
+    /// A flow without partitions.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let (surge, loss) = (Surge::new(settings.surge_guard), Loss::new(settings.max_loss));
+        Self {
+            settings,
+            tickets: Tickets::default(),
+            partitions: BTreeMap::new(),
+            fresh: VecDeque::new(),
+            again: VecDeque::new(),
+            running: [0; 2],
+            parked: BinaryHeap::new(),
+            gates: HashMap::new(),
+            surge,
+            loss,
+            starts: 0,
+            last_success: 0,
+            bytes: 0,
+            actions: VecDeque::new(),
+            steps: Vec::new(),
+            counts: Counts::default(),
+            stopping: false,
+        }
+    }
+
+    /// A partition is read from `mark` on.
+    pub fn begin(&mut self, partition: i32, mark: i64) {
+        self.abandon(partition);
+        let offsets = Offsets::resume(Progress::new(mark, Ranges::default()));
+        let lanes = Lanes::new(self.settings.followers, mark);
+        self.partitions.insert(partition, Partition::new(offsets, lanes));
+    }
+
+    /// A record was read.
+    pub fn arrive(&mut self, record: Record) {
+        let (number, offset) = (record.at.partition, record.at.offset);
+        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        match partition.offsets.start(offset) {
+            Started::New => {}
+            Started::Complete | Started::Again => return,
+        }
+        self.counts.consumed += 1;
+        let lane = self.settings.order_by.lane(&record);
+        let bytes = record.size();
+        let ticket = Ticket {
+            record: Arc::new(record),
+            lane: lane.clone(),
+            past: None,
+            burial: None,
+            place: Place::Queued,
+            bytes,
+            started: 0,
+        };
+        let id = self.tickets.insert(ticket);
+        partition.records.insert(offset, id);
+        partition.bytes += bytes;
+        self.bytes += bytes;
+        partition.lanes.arrive_into(lane.as_ref(), offset, &mut self.steps);
+        self.take_steps(number);
+        self.ease(number);
+    }
+
+    /// The letter of a record is confirmed.
+    pub fn buried(&mut self, id: Id, now: Now) {
+        let Some(ticket) = self.tickets.get(id) else { return };
+        let (number, offset, lane) =
+            (ticket.record.at.partition, ticket.record.at.offset, ticket.lane.clone());
+        self.counts.buried += 1;
+        self.loss.count(false, now.steady);
+        let partition = self.partitions.get_mut(&number).expect("a record's partition is known");
+        partition.active -= 1;
+        partition.lanes.bury_into(lane.as_ref(), offset, &mut self.steps);
+        self.leave(id);
+        self.take_steps(number);
+    }
+
+    /// A letter of this partition cannot be written, or can again: meanwhile nothing of it starts.
+    pub fn hold(&mut self, partition: i32, held: bool) {
+        let Some(state) = self.partitions.get_mut(&partition) else { return };
+        state.held = held;
+        if !held {
+            self.unstall(partition);
+        }
+    }
+
+    /// Nothing of this partition starts any more; what runs may end.
+    pub fn drain(&mut self, partition: i32) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.draining = true;
+        }
+    }
+
+    /// Nothing starts any more.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Whether nothing of this partition runs or has a letter on its way.
+    #[must_use]
+    pub fn is_drained(&self, partition: i32) -> bool {
+        self.partitions.get(&partition).is_none_or(|partition| partition.active == 0)
+    }
+
+    /// Forgets a partition; what still runs is discarded when it ends. Says which records those are.
+    pub fn abandon(&mut self, partition: i32) -> Vec<Id> {
+        let Some(gone) = self.partitions.remove(&partition) else { return Vec::new() };
+        let mut running = Vec::new();
+        for id in gone.records.into_values() {
+            let ticket = self.tickets.remove(id);
+            if ticket.is_some_and(|ticket| ticket.place == Place::Running) {
+                running.push(id);
+            }
+        }
+        self.bytes -= gone.bytes;
+        self.gates.remove(&Some(partition));
+        for gate in self.gates.values_mut() {
+            gate.forget(|id| self.tickets.get(id).is_none());
+        }
+        running
+    }
+
+    /// Offsets that may be committed: everything below is complete.
+    pub fn marks(&self) -> impl Iterator<Item = (i32, i64)> {
+        self.partitions.iter().map(|(number, partition)| (*number, partition.offsets.mark()))
+    }
+
+    /// The offset of this partition that may be committed.
+    #[must_use]
+    pub fn mark(&self, partition: i32) -> Option<i64> {
+        Some(self.partitions.get(&partition)?.offsets.mark())
+    }
+
+    /// Where this partition is read next.
+    #[must_use]
+    pub fn position(&self, partition: i32) -> Option<i64> {
+        Some(self.partitions.get(&partition)?.offsets.position())
+    }
+
+    /// A record in memory.
+    #[must_use]
+    pub fn ticket(&self, id: Id) -> Option<&Ticket> {
+        self.tickets.get(id)
+    }
+
+    /// The next thing to do.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Totals since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Records in memory.
+    #[must_use]
+    pub fn in_memory(&self) -> usize {
+        self.partitions.values().map(|partition| partition.records.len()).sum()
+    }
+
+    /// Records with the handler.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.running.iter().sum()
+    }
+
+    /// Whether an outage stops the flow, wholly or in part.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        !self.gates.is_empty()
+    }
+
+    /// Whether more is dropped than was allowed, and the share in thousandths of a percent.
+    #[must_use]
+    pub fn loss(&self, now: Now) -> (bool, u32) {
+        (self.loss.is_too_much(now.steady), self.loss.share(now.steady))
+    }
+
+    /// Whether there is room for more records.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let enough = (self.settings.concurrency.get() as usize).saturating_mul(4).max(2_000);
+        self.fresh.len() < enough && self.bytes < self.settings.limits.bytes
+    }
+
+    /// Turns the steps of lanes into places.
+    fn take_steps(&mut self, partition: i32) {
+        let mut steps = std::mem::take(&mut self.steps);
+        for step in steps.drain(..) {
+            match step {
+                Step::Run(offset) => self.ready(partition, offset),
+                Step::BuryFollower { offset, leader } => self.bury_follower(partition, offset, leader),
+                // Held in memory: it is queued in its lane and runs when its turn comes.
+                Step::Follow { .. } | Step::Known(_) => {}
+            }
+        }
+        self.steps = steps;
+    }
+
+    fn ready(&mut self, partition: i32, offset: i64) {
+        let id = self.partitions.get(&partition).and_then(|state| state.records.get(&offset));
+        let Some(id) = id.copied() else { return };
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
+        ticket.place = Place::Ready;
+        match ticket.past {
+            None => self.fresh.push_back(id),
+            Some(_) => self.again.push_back(id),
+        }
+    }
+
+    fn bury_follower(&mut self, partition: i32, offset: i64, leader: i64) {
+        let Some(state) = self.partitions.get_mut(&partition) else { return };
+        let Some(id) = state.records.get(&offset).copied() else { return };
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
+        ticket.place = Place::Burying;
+        ticket.burial = Some(Burial { reason: Reason::Follower, leader: Some(leader) });
+        state.active += 1;
+        self.actions.push_back(Action::Bury(id));
+    }
+
+    /// A record is complete.
+    fn complete(&mut self, id: Id) {
+        let Some(ticket) = self.tickets.get(id) else { return };
+        let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
+        let partition = self.partitions.get_mut(&number).expect("a record's partition is known");
+        partition.lanes.done_into(ticket.lane.as_ref(), offset, &mut self.steps);
+        self.leave(id);
+        self.take_steps(number);
+    }
+
+    /// A record leaves memory, complete.
+    fn leave(&mut self, id: Id) {
+        let Some(ticket) = self.tickets.remove(id) else { return };
+        let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
+        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        partition.offsets.finish(offset);
+        partition.records.remove(&offset);
+        partition.bytes -= ticket.bytes;
+        self.bytes -= ticket.bytes;
+        self.ease(number);
+    }
+
+    /// Asks the source for less or more of a partition, by what is in memory of it.
+    fn ease(&mut self, number: i32) {
+        let count = self.partitions.len().max(1);
+        let limits = self.settings.limits;
+        let (most, most_bytes) = ((limits.records / count).max(1), (limits.bytes / 2 / count).max(1));
+        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        let (records, bytes) = (partition.records.len(), partition.bytes);
+        if !partition.paused && (records >= most || bytes >= most_bytes) {
+            partition.paused = true;
+            self.actions.push_back(Action::Pause(number));
+        } else if partition.paused && records <= most / 2 && bytes <= most_bytes / 2 {
+            partition.paused = false;
+            self.actions.push_back(Action::Resume(number));
+        }
+    }
+}

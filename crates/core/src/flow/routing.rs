@@ -1,0 +1,189 @@
+//! What becomes of an attempt that ended: complete, or the route that the rules give.
+
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+use super::gate::Gate;
+use super::ticket::{Burial, Past, Place};
+use super::{Action, Flow, Id, Notice, Now, Slot};
+use crate::class::Class;
+use crate::classify::Subject;
+use crate::failure::Failure;
+use crate::headers::Trail;
+use crate::record::Record;
+use crate::route::{History, Reason, Route};
+
+impl Flow {
+    /// An attempt ended.
+    pub fn handled(&mut self, id: Id, slot: Slot, outcome: Result<(), Failure>, now: Now) {
+        self.running[slot as usize] -= 1;
+        let Some(ticket) = self.tickets.get(id) else { return };
+        let partition = self.partitions.get_mut(&ticket.record.at.partition);
+        partition.expect("a record's partition is known").active -= 1;
+        match outcome {
+            Ok(()) => self.succeeded(id, now),
+            Err(failure) => self.failed(id, failure, now),
+        }
+    }
+
+    fn succeeded(&mut self, id: Id, now: Now) {
+        let Some(ticket) = self.tickets.get(id) else { return };
+        self.counts.handled += 1;
+        self.last_success = self.last_success.max(ticket.started);
+        match &ticket.lane {
+            Some(lane) => self.surge.handled(lane, now.steady),
+            None => self.surge.handled(&without_lane(&ticket.record), now.steady),
+        }
+        self.loss.count(false, now.steady);
+        let scopes = [None, Some(ticket.record.at.partition)];
+        self.complete(id);
+        if !self.gates.is_empty() {
+            for scope in scopes {
+                if self.gates.get(&scope).is_some_and(|gate| gate.probing == Some(id)) {
+                    self.open(scope);
+                }
+            }
+        }
+    }
+
+    fn failed(&mut self, id: Id, failure: Failure, now: Now) {
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
+        let subject = Subject { topic: &ticket.record.at.topic, headers: &ticket.record.headers };
+        let (class, _) = self.settings.rules.classify(&failure, subject);
+        self.counts.failed[class as usize] += 1;
+        let undecodable = failure.undecodable;
+        let asked = failure.retry_after;
+        let past = match ticket.past.take() {
+            Some(past) => Box::new(Past { failure, class, ..*past }),
+            None => Box::new(first(&ticket.record, ticket.lane.as_ref(), &self.settings, failure, class)),
+        };
+        let past = ticket.past.insert(past);
+        past.trail.note(&past.failure, class, now.wall);
+        // Another key was tried after this one had failed, and it went well: this is no outage.
+        let alone = past.blocked_at.is_some_and(|failed| self.last_success >= failed);
+        let class = if class == Class::Outage && alone { Class::NotReady } else { class };
+        let mut route = self.settings.rules.route(class, asked, &past.history, now.wall);
+        if undecodable && route == Route::Bury(Reason::Permanent) {
+            route = Route::Bury(Reason::Undecodable);
+        }
+        let mut surge = false;
+        if gives_up_in_place(&route) && !alone {
+            surge = match &ticket.lane {
+                Some(lane) => self.surge.failed(lane, now.steady),
+                None => self.surge.failed(&without_lane(&ticket.record), now.steady),
+            };
+            if surge {
+                route = self.settings.rules.route(Class::Outage, asked, &past.history, now.wall);
+            }
+        }
+        past.history = past.history.clone().after(&route, now.wall);
+        past.trail.retries = Some(past.history.retries);
+        past.trail.first_failed_at = past.history.first_failed_at;
+        let wait = wait(&route, now);
+        self.actions.push_back(Action::Tell(Notice::Routed { id, class, route: route.name(), wait }));
+        self.carry_out(id, &route, surge, now);
+    }
+
+    fn carry_out(&mut self, id: Id, route: &Route, surge: bool, now: Now) {
+        let Some(number) = self.tickets.get(id).map(|ticket| ticket.record.at.partition) else { return };
+        let scope = self.scope(number);
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
+        match route {
+            // Aside in memory: its lane waits, its neighbours go on.
+            Route::Again { .. } | Route::Shelve { .. } | Route::Forward { .. } => {
+                let due = now.steady.saturating_add(wait(route, now).unwrap_or_default());
+                self.place(id, Place::Parked);
+                self.parked.push(Reverse((due, id)));
+            }
+            Route::Block { .. } => {
+                self.block(id, scope, wait(route, now).unwrap_or_default(), surge, now);
+                return;
+            }
+            Route::Bury(reason) => {
+                ticket.place = Place::Burying;
+                ticket.burial = Some(Burial { reason: *reason, leader: None });
+                if let Some(partition) = self.partitions.get_mut(&number) {
+                    partition.active += 1;
+                }
+                self.actions.push_back(Action::Bury(id));
+            }
+            Route::Drop(reason) => {
+                let record = ticket.record.clone();
+                self.counts.dropped += 1;
+                self.loss.count(true, now.steady);
+                self.actions.push_back(Action::Tell(Notice::Dropped { record, reason: *reason }));
+                self.complete(id);
+            }
+        }
+        if let Some(gate) = self.gates.get_mut(&scope) {
+            gate.release(id, now.steady);
+        }
+    }
+
+    fn block(&mut self, id: Id, scope: Option<i32>, wait: Duration, surge: bool, now: Now) {
+        let next_start = self.starts + 1;
+        if let Some(past) = self.tickets.get_mut(id).and_then(|ticket| ticket.past.as_mut()) {
+            past.blocked_at = Some(next_start);
+        }
+        self.place(id, Place::Blocked);
+        match self.gates.entry(scope) {
+            Entry::Occupied(mut gate) => gate.get_mut().block(id, wait, now.steady),
+            Entry::Vacant(open) => {
+                open.insert(Gate::close(id, wait, now.steady));
+                self.actions.push_back(Action::Tell(Notice::Blocked { partition: scope, surge }));
+            }
+        }
+    }
+
+    fn place(&mut self, id: Id, place: Place) {
+        if let Some(ticket) = self.tickets.get_mut(id) {
+            ticket.place = place;
+        }
+    }
+}
+
+fn first(
+    record: &Record,
+    lane: Option<&bytes::Bytes>,
+    settings: &super::Settings,
+    failure: Failure,
+    class: Class,
+) -> Past {
+    let trail = Trail {
+        origin: Some(record.at.clone()),
+        origin_timestamp: record.timestamp,
+        group: Some(settings.group.clone()),
+        instance: Some(settings.instance.clone()),
+        lane: lane.cloned(),
+        content_type: record.headers.text("content-type").map(ToOwned::to_owned),
+        ..Trail::default()
+    };
+    Past { trail, history: History::of(record.at.clone()), failure, class, blocked_at: None }
+}
+
+/// Whether the record leaves the place where only its own lane waits for it.
+fn gives_up_in_place(route: &Route) -> bool {
+    match route {
+        Route::Bury(_) | Route::Drop(_) | Route::Shelve { .. } | Route::Forward { .. } => true,
+        Route::Again { .. } | Route::Block { .. } => false,
+    }
+}
+
+fn wait(route: &Route, now: Now) -> Option<Duration> {
+    match route {
+        Route::Again { after } => Some(*after),
+        Route::Block { until: due } | Route::Shelve { due } | Route::Forward { due, .. } => {
+            Some(due.since(now.wall))
+        }
+        Route::Bury(_) | Route::Drop(_) => None,
+    }
+}
+
+/// What stands for the key of a record that has none: itself.
+fn without_lane(record: &Record) -> [u8; 12] {
+    let mut own = [0; 12];
+    own[..4].copy_from_slice(&record.at.partition.to_be_bytes());
+    own[4..].copy_from_slice(&record.at.offset.to_be_bytes());
+    own
+}

@@ -1,0 +1,107 @@
+//! A dead letter: the record as it was, and in headers everything that is known about its end.
+
+use bytes::Bytes;
+
+use crate::flow::Ticket;
+use crate::headers::{Headers, Trail};
+use crate::origin::Origin;
+use crate::time::Timestamp;
+
+/// Who writes letters: the same in all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    /// The consumer group.
+    pub group: String,
+    /// The service.
+    pub service: Option<String>,
+    /// The instance of it.
+    pub instance: String,
+    /// The handler.
+    pub handler: String,
+}
+
+/// How much of a letter there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Size {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Without the stack and with a short history of causes.
+    Short,
+    /// Without the value: it stays where it was consumed, for as long as that is kept.
+    Pointer,
+}
+
+/// A dead letter, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// The original timestamp.
+    pub timestamp: Option<Timestamp>,
+    /// The original key.
+    pub key: Option<Bytes>,
+    /// The original value, unless there is only a pointer.
+    pub value: Option<Bytes>,
+    /// The user's headers in order, then ours.
+    pub headers: Headers,
+}
+
+impl Size {
+    /// The next smaller one.
+    #[must_use]
+    pub fn smaller(self) -> Option<Self> {
+        match self {
+            Self::Whole => Some(Self::Short),
+            Self::Short => Some(Self::Pointer),
+            Self::Pointer => None,
+        }
+    }
+}
+
+impl Writer {
+    /// The letter of a record that is being buried. `expires` is when the original is gone, if it is known.
+    #[must_use]
+    pub fn letter(&self, ticket: &Ticket, size: Size, now: Timestamp, expires: Option<Timestamp>) -> Letter {
+        let record = &ticket.record;
+        let mut trail = match &ticket.past {
+            Some(past) => past.trail.clone(),
+            // A follower that never reached the handler.
+            None => Trail { lane: ticket.lane.clone(), attempt: Some(0), ..Trail::default() },
+        };
+        trail.origin = Some(record.at.clone());
+        trail.origin_timestamp = record.timestamp;
+        trail.group = Some(self.group.clone());
+        trail.service.clone_from(&self.service);
+        trail.instance = Some(self.instance.clone());
+        trail.handler = Some(self.handler.clone());
+        trail.content_type = record.headers.text("content-type").map(ToOwned::to_owned);
+        trail.buried_at = Some(now);
+        trail.reason = ticket.burial.map(|burial| burial.reason);
+        let leader = ticket.burial.and_then(|burial| burial.leader);
+        trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() });
+        let mut headers = record.headers.clone();
+        let mut value = record.value.clone();
+        if size >= Size::Short {
+            trail.error_stack = None;
+            trail.error_chain.truncate(1);
+            trail.history.truncate(1);
+        }
+        if size == Size::Pointer {
+            value = None;
+            trail.pointer = Some(record.at.clone());
+            trail.pointer_expires = expires;
+        }
+        trail.write(&mut headers);
+        Letter { timestamp: record.timestamp, key: record.key.clone(), value, headers }
+    }
+}
+
+impl Letter {
+    /// About how many bytes it takes on the wire.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let length = |bytes: Option<&Bytes>| bytes.map_or(0, Bytes::len);
+        let headers =
+            self.headers.iter().map(|header| header.name.len() + length(header.value.as_ref()) + 10);
+        length(self.key.as_ref()) + length(self.value.as_ref()) + headers.sum::<usize>() + 100
+    }
+}
