@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::flow::Ticket;
-use crate::headers::{Headers, Trail};
+use crate::headers::{Headers, Name, Trail};
 use crate::origin::Origin;
 use crate::time::Timestamp;
 
@@ -26,7 +26,7 @@ pub enum Size {
     /// All of it.
     #[default]
     Whole,
-    /// Without the stack and with a short history of causes.
+    /// Without the stack, the chain of causes and the earlier attempts.
     Short,
     /// Without the value: it stays where it was consumed, for as long as that is kept.
     Pointer,
@@ -35,6 +35,8 @@ pub enum Size {
 /// A dead letter, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
+    /// Where the record was consumed.
+    pub origin: Origin,
     /// The original timestamp.
     pub timestamp: Option<Timestamp>,
     /// The original key.
@@ -58,9 +60,9 @@ impl Size {
 }
 
 impl Writer {
-    /// The letter of a record that is being buried. `expires` is when the original is gone, if it is known.
+    /// The letter of a record that is being buried.
     #[must_use]
-    pub fn letter(&self, ticket: &Ticket, size: Size, now: Timestamp, expires: Option<Timestamp>) -> Letter {
+    pub fn letter(&self, ticket: &Ticket, now: Timestamp) -> Letter {
         let record = &ticket.record;
         let mut trail = match &ticket.past {
             Some(past) => past.trail.clone(),
@@ -79,23 +81,36 @@ impl Writer {
         let leader = ticket.burial.and_then(|burial| burial.leader);
         trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() });
         let mut headers = record.headers.clone();
-        let mut value = record.value.clone();
-        if size >= Size::Short {
-            trail.error_stack = None;
-            trail.error_chain.truncate(1);
-            trail.history.truncate(1);
-        }
-        if size == Size::Pointer {
-            value = None;
-            trail.pointer = Some(record.at.clone());
-            trail.pointer_expires = expires;
-        }
         trail.write(&mut headers);
-        Letter { timestamp: record.timestamp, key: record.key.clone(), value, headers }
+        Letter {
+            origin: record.at.clone(),
+            timestamp: record.timestamp,
+            key: record.key.clone(),
+            value: record.value.clone(),
+            headers,
+        }
     }
 }
 
 impl Letter {
+    /// The same letter with less in it. `expires` is when the original is gone, if that is known.
+    #[must_use]
+    pub fn shrunk(mut self, size: Size, expires: Option<Timestamp>) -> Self {
+        if size >= Size::Short {
+            for name in [Name::ErrorStack, Name::ErrorChain, Name::History] {
+                self.headers.remove(name.as_str());
+            }
+        }
+        if size == Size::Pointer {
+            self.value = None;
+            self.headers.set(Name::Pointer.as_str(), self.origin.to_string());
+            if let Some(expires) = expires {
+                self.headers.set(Name::PointerExpires.as_str(), expires.to_string());
+            }
+        }
+        self
+    }
+
     /// About how many bytes it takes on the wire.
     #[must_use]
     pub fn size(&self) -> usize {

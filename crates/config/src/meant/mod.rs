@@ -9,7 +9,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use redrive_core::lanes::Followers;
-use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start, SurgeGuard};
+use redrive_core::settings::{
+    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start, SurgeGuard,
+};
 use redrive_core::{Rules, Topic};
 
 use crate::problem::{Problem, Report};
@@ -20,6 +22,8 @@ use crate::typed;
 pub struct Config {
     /// Where Kafka is.
     pub kafka: Kafka,
+    /// The name of the service, as dead letters tell it.
+    pub service: Option<String>,
     /// What is consumed, and how.
     pub subscriptions: Vec<Subscription>,
     /// What is hardly meant but harmless.
@@ -74,6 +78,11 @@ pub struct Subscription {
     pub timeout: Duration,
     pub retry_timeout: Duration,
     pub publish_timeout: Duration,
+    pub drain_timeout: Duration,
+    pub max_records: NonZeroU32,
+    pub max_bytes: NonZeroU32,
+    pub outage_pauses: Blocking,
+    pub letter_partition: LetterPartition,
     pub shelf: Topic,
     pub letters: Topic,
 }
@@ -103,7 +112,8 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
         rules::unreachable(&global, &subscriptions, &mut problems);
     }
     let subscriptions = subscriptions.into_iter().map(|resolved| resolved.subscription).collect();
-    (Config { kafka, subscriptions, warnings: Report::default() }, problems)
+    let service = file.service.as_ref().map(|service| service.value.0.clone());
+    (Config { kafka, service, subscriptions, warnings: Report::default() }, problems)
 }
 
 impl Kafka {

@@ -16,6 +16,9 @@ use super::{Handler, Subscription, conflicts};
 use crate::problem::Problem;
 use crate::typed::{self, At, ByClass};
 
+const MAX_RECORDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
+const MAX_BYTES: NonZeroU32 = NonZeroU32::new(256 << 20).unwrap();
+
 /// A subscription, and its rules with their places.
 pub(super) struct Resolved {
     pub(super) subscription: Subscription,
@@ -88,6 +91,11 @@ pub(super) fn resolve(
             .publish_timeout
             .as_ref()
             .map_or(Duration::from_secs(10), |timeout| timeout.value),
+        drain_timeout: typed.drain_timeout.as_ref().map_or(Duration::from_secs(10), |timeout| timeout.value),
+        max_records: count(typed.max_records.as_ref()).unwrap_or(MAX_RECORDS),
+        max_bytes: count(typed.max_bytes.as_ref()).unwrap_or(MAX_BYTES),
+        outage_pauses: value(typed.outage_pauses.as_ref()),
+        letter_partition: value(typed.letter_partition.as_ref()),
         shelf,
         letters,
     };

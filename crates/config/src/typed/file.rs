@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start};
+use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start};
 use redrive_core::{Class, Policy, Topic};
 
 use super::Need::{Default, Optional, Required};
@@ -16,6 +16,8 @@ table! {
     File {
         /// Where Kafka is.
         "kafka" kafka: Kafka, Required;
+        /// The name of the service, as dead letters tell it.
+        "service" service: Text, Optional;
         /// What holds for every subscription that does not say otherwise.
         "defaults" defaults: Defaults, Optional;
         /// A topic, the group that consumes it, and what happens to its records. Repeat it for each.
@@ -99,13 +101,15 @@ table! {
         "start" start: Start, Default("earliest");
         /// When so many distinct keys fail within this time, the failure is taken for an outage.
         "surge-guard" surge_guard: Guarded, Default("50% of 20 keys in 30s");
+        /// What an outage stops.
+        "outage-pauses" outage_pauses: Blocking, Default("subscription");
         /// How many records may be dropped before it is an alarm.
         "max-loss" max_loss: MaxLoss, Optional;
         /// Make and mend topics; otherwise they are verified, and a mismatch is refused with the command that mends it.
         "auto-create" auto_create: Flag, Default("false");
         /// How many records are handled at once.
         "concurrency" concurrency: Count, Default("64");
-        /// How many of them may be retries.
+        /// How many retries are handled at once, beside the first tries.
         "retry-concurrency" retry_concurrency: Count, Default("that of `concurrency`");
         /// How long the handler may take for a first try.
         "timeout" timeout: Duration, Default("30s");
@@ -113,6 +117,14 @@ table! {
         "retry-timeout" retry_timeout: Duration, Default("that of `timeout`");
         /// How long the broker may take to confirm a dead letter.
         "publish-timeout" publish_timeout: Duration, Default("10s");
+        /// How long what runs may take to end when a partition is given up or the program stops.
+        "drain-timeout" drain_timeout: Duration, Default("10s");
+        /// How many records may be in memory, over all partitions.
+        "max-records" max_records: Count, Default("100000");
+        /// How many bytes of them may be in memory.
+        "max-bytes" max_bytes: Count, Default("268435456");
+        /// The partition of a dead letter: that of its record, or by its key.
+        "letter-partition" letter_partition: LetterPartition, Default("same");
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Delay, Delivery, MaxLoss, OrderBy, Start, SurgeGuard};
+use redrive_core::settings::{
+    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start, SurgeGuard,
+};
 use redrive_core::spelling::{Misspelt, nearest};
 use redrive_core::{Class, Policy, Topic, duration};
 use toml::de::{DeTable, DeValue};
@@ -115,6 +117,8 @@ choices! {
     Followers: "a choice for followers", Self::NAMES.to_vec();
     Delay: "a way to wait", Self::NAMES.to_vec();
     Delivery: "a delivery", Self::NAMES.to_vec();
+    Blocking: "what an outage stops", Self::NAMES.to_vec();
+    LetterPartition: "a choice of a partition", Self::NAMES.to_vec();
 }
 
 fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {

@@ -75,6 +75,16 @@ pub enum Blocking {
     Partition,
 }
 
+/// Which partition of the letters a record goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LetterPartition {
+    /// The one with the number of its source.
+    #[default]
+    Same,
+    /// The one that its key leads to.
+    ByKey,
+}
+
 impl OrderBy {
     /// The lane of a record: what it shares with the others that must keep their order. A record that
     /// has no such thing has no lane.
@@ -139,6 +149,7 @@ choices! {
     Delay, "way to wait": "shelf" = Self::Shelf, "ladder" = Self::Ladder, "return" = Self::Return,
         "service" = Self::Service, "postgres" = Self::Postgres;
     Blocking, "thing to stop": "subscription" = Self::Subscription, "partition" = Self::Partition;
+    LetterPartition, "choice of a partition": "same" = Self::Same, "by-key" = Self::ByKey;
     Delivery, "delivery": "at-least-once" = Self::AtLeastOnce, "exactly-once" = Self::ExactlyOnce;
     Followers, "choice for followers": "pass" = Self::Pass, "hold" = Self::Hold, "bury" = Self::Bury;
     Exhausted, "choice for used-up tries": "bury" = Self::Bury, "shelve" = Self::Shelve, "block" = Self::Block,
@@ -231,6 +242,7 @@ mod tests {
     fn every_choice_is_printed_as_it_is_read() {
         round_trip::<Delay>(Delay::NAMES);
         round_trip::<Blocking>(Blocking::NAMES);
+        round_trip::<LetterPartition>(LetterPartition::NAMES);
         round_trip::<Delivery>(Delivery::NAMES);
         round_trip::<Followers>(Followers::NAMES);
         round_trip::<Exhausted>(Exhausted::NAMES);

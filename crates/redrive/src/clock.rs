@@ -1,0 +1,82 @@
+//! What time it is, and waiting until it is later. The only place that asks the system.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use redrive_core::Timestamp;
+use redrive_core::flow::Now;
+use tokio::sync::watch;
+
+/// The system's clock, or one that a test turns by hand.
+#[derive(Debug, Clone)]
+pub struct Clock(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    System(Instant),
+    Manual { start: Timestamp, passed: Arc<watch::Sender<Duration>> },
+}
+
+impl Clock {
+    /// The system's clock.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
+    pub fn system() -> Self {
+        Self(Kind::System(Instant::now()))
+    }
+
+    /// A clock that stands still at `start` until it is turned with [`Self::advance`].
+    #[cfg(feature = "testkit")]
+    #[must_use]
+    pub fn manual(start: Timestamp) -> Self {
+        Self(Kind::Manual { start, passed: Arc::new(watch::Sender::new(Duration::ZERO)) })
+    }
+
+    /// Turns a clock made by [`Self::manual`] forward; every wait that is over ends.
+    ///
+    /// # Panics
+    /// If it is the system's clock.
+    #[cfg(feature = "testkit")]
+    pub fn advance(&self, by: Duration) {
+        let Kind::Manual { passed, .. } = &self.0 else { panic!("only a manual clock can be turned") };
+        passed.send_modify(|passed| *passed += by);
+    }
+
+    /// This moment.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
+    pub fn now(&self) -> Now {
+        match &self.0 {
+            Kind::System(start) => {
+                let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+                Now { steady: start.elapsed(), wall: Timestamp::from_millis(millis) }
+            }
+            Kind::Manual { start, passed } => {
+                let passed = *passed.borrow();
+                Now { steady: passed, wall: start.plus(passed) }
+            }
+        }
+    }
+
+    /// Waits until the steady clock shows `until`.
+    #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
+    pub async fn sleep_until(&self, until: Duration) {
+        match &self.0 {
+            Kind::System(start) => match start.checked_add(until) {
+                Some(until) => tokio::time::sleep_until(until.into()).await,
+                None => std::future::pending().await,
+            },
+            Kind::Manual { passed, .. } => {
+                let mut passed = passed.subscribe();
+                // The sender lives as long as the clock does.
+                let _ = passed.wait_for(|passed| *passed >= until).await;
+            }
+        }
+    }
+
+    /// Waits this long.
+    pub async fn sleep(&self, wait: Duration) {
+        self.sleep_until(self.now().steady.saturating_add(wait)).await;
+    }
+}

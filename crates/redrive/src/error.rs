@@ -1,0 +1,36 @@
+//! What keeps a worker from working.
+
+use redrive_core::Topic;
+
+/// What keeps a worker from working. A handler's failure is never one of these.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Settings that cannot be.
+    #[error("{}", list(.0))]
+    Settings(Vec<String>),
+    /// Kafka did not do something.
+    #[error(transparent)]
+    Kafka(#[from] redrive_kafka::Error),
+    /// The embedded broker did not start.
+    #[cfg(feature = "embedded")]
+    #[error("cannot start the embedded broker")]
+    Broker(#[from] redrive_broker::Error),
+    /// A topic is missing or not as it has to be.
+    #[error("the topics of {topic} and group {group} are not as they have to be:\n{what}")]
+    Topics {
+        /// The source.
+        topic: Topic,
+        /// The group.
+        group: String,
+        /// What is wrong and the remedy.
+        what: String,
+    },
+}
+
+fn list(problems: &[String]) -> String {
+    match problems {
+        [one] => one.clone(),
+        many => many.iter().map(|problem| format!("- {problem}")).collect::<Vec<_>>().join("\n"),
+    }
+}

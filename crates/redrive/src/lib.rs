@@ -1,0 +1,28 @@
+//! Reliable Kafka consumption: a handler, a policy, run.
+//!
+//! A record that fails is classified, retried in the way that fits its failure, kept in order with the
+//! records of its key and, when nothing helps, dead-lettered with everything that is known about it.
+//! Its offset counts as complete only when it was handled, or when its letter is confirmed.
+#![warn(missing_docs)]
+
+mod clock;
+mod cluster;
+mod error;
+mod handler;
+mod listener;
+mod status;
+mod subscription;
+mod worker;
+
+pub use clock::Clock;
+pub use cluster::Cluster;
+pub use error::Error;
+pub use handler::{BatchHandler, Handler, Received};
+pub use listener::{Event, Listener, Told};
+pub use status::{Problem, Status};
+pub use subscription::Subscription;
+pub use worker::{Running, Worker, stop_signal};
+
+pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
+pub use redrive_core::{Cause, Class, Classed, Failure, Origin, Policy, Record, Timestamp, Topic, classify, headers};
+pub use redrive_kafka::{Outgoing, Publisher, Publishing, Reader, Settings};

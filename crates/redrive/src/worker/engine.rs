@@ -1,0 +1,423 @@
+//! The loop of one subscription: asks the flow what to do, does it, and tells it what came of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::flow::{Action, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
+use redrive_core::settings::Delivery;
+use redrive_core::{Class, Failure};
+use redrive_kafka::{
+    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Outgoing, Publisher, Publishing, Refusal, Turn,
+    join,
+};
+use tokio::sync::{mpsc, watch};
+use tracing::{debug, error, info, warn};
+
+use super::assigning::GivingUp;
+use super::attempts::{Attempts, Done};
+use super::burying::Burials;
+use super::saving::Saving;
+use super::troubles::{About, Troubles};
+use super::{News, Spec};
+use crate::cluster::Cluster;
+use crate::clock::Clock;
+use crate::listener::{Event as Heard, Told};
+use crate::status::Status;
+use crate::Error;
+
+/// How often the status is told when nothing else happens.
+const STATUS: Duration = Duration::from_secs(1);
+
+/// One subscription at work.
+pub(crate) struct Engine {
+    pub(super) spec: Arc<Spec>,
+    pub(super) clock: Clock,
+    pub(super) flow: Flow,
+    pub(super) consumer: Consumer,
+    pub(super) events: Events,
+    pub(super) publisher: Publisher,
+    pub(super) attempts: Attempts,
+    pub(super) burials: Burials,
+    pub(super) saving: Saving,
+    /// The partitions that run, each with the turn its records carry.
+    pub(super) turns: BTreeMap<i32, Turn>,
+    /// Assigned partitions that have not begun, and when to look again.
+    pub(super) starting: HashMap<i32, Option<Duration>>,
+    pub(super) giving_up: Vec<GivingUp>,
+    pub(super) troubles: Troubles,
+    pub(super) news: mpsc::UnboundedSender<News>,
+    inbox: mpsc::UnboundedReceiver<News>,
+    stop: watch::Receiver<bool>,
+    /// When the loop ends at the latest, once it was told to stop.
+    stopping: Option<Duration>,
+    status: watch::Sender<Status>,
+    told_at: Duration,
+}
+
+impl Engine {
+    pub(crate) async fn new(
+        spec: Arc<Spec>,
+        cluster: &Cluster,
+        clock: Clock,
+        stop: watch::Receiver<bool>,
+    ) -> Result<(Self, watch::Receiver<Status>), Error> {
+        let settled = &spec.settled.settled;
+        let (news, inbox) = mpsc::unbounded_channel();
+        let publishing = Publishing { timeout: settled.publish_timeout, ..Publishing::default() };
+        let publisher = Publisher::new(cluster.settings(), &publishing)?;
+        let saving = match settled.delivery {
+            Delivery::AtLeastOnce => Saving::commits(),
+            Delivery::ExactlyOnce => Saving::transactions(cluster, &spec).await?,
+        };
+        let timeouts = [settled.timeout, settled.retry_timeout];
+        let attempts = Attempts::new(spec.settled.work.clone(), clock.clone(), timeouts, news.clone());
+        let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
+        let (consumer, events) = join(ConsumerSettings::new(
+            cluster.settings().clone(),
+            settled.topic.clone(),
+            settled.group.clone(),
+        ))?;
+        let engine = Self {
+            flow: Flow::new(flow_settings(&spec)),
+            clock,
+            consumer,
+            events,
+            publisher,
+            attempts,
+            burials: Burials::default(),
+            saving,
+            turns: BTreeMap::new(),
+            starting: HashMap::new(),
+            giving_up: Vec::new(),
+            troubles: Troubles::default(),
+            news,
+            inbox,
+            stop,
+            stopping: None,
+            status,
+            told_at: Duration::ZERO,
+            spec,
+        };
+        Ok((engine, told))
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) async fn run(mut self) -> Result<(), Error> {
+        let failed = loop {
+            let now = self.settle();
+            self.give_up(now);
+            self.save(now);
+            self.tell(now);
+            if self.is_over(now) {
+                break None;
+            }
+            let wake = self.next_wake(now);
+            let takes_records = self.flow.has_room() && self.saving.has_room() && self.stopping.is_none();
+            let stopping = self.stopping.is_some();
+            tokio::select! {
+                Some(news) = self.inbox.recv() => {
+                    self.take(news);
+                    while let Ok(news) = self.inbox.try_recv() {
+                        self.take(news);
+                    }
+                }
+                event = self.events.next_if(takes_records) => match event {
+                    Some(Event::Failed(error)) => break Some(error),
+                    Some(event) => self.event(event),
+                    None => break None,
+                },
+                () = self.clock.sleep_until(wake) => {}
+                _ = self.stop.wait_for(|stop| *stop), if !stopping => self.begin_to_stop(),
+            }
+        };
+        self.leave(failed).await
+    }
+
+    async fn leave(mut self, failed: Option<KafkaError>) -> Result<(), Error> {
+        for partition in self.turns.keys().copied().collect::<Vec<_>>() {
+            self.abandon(partition);
+        }
+        self.saving.end().await;
+        self.consumer.leave().await;
+        match failed {
+            None => Ok(()),
+            Some(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Does everything that can be done at once.
+    fn settle(&mut self) -> Now {
+        loop {
+            let now = self.clock.now();
+            let mut idle = true;
+            self.retry_burials(now);
+            self.flow.advance(now);
+            while let Some(action) = self.flow.next_action() {
+                idle = false;
+                self.act(action, now);
+            }
+            self.attempts.start_gathered();
+            while let Some(done) = self.attempts.next_done() {
+                idle = false;
+                self.ended(done, now);
+            }
+            if idle {
+                return now;
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action, now: Now) {
+        match action {
+            Action::Handle(attempt) => self.attempts.start(attempt),
+            Action::Bury(id) => self.bury(id, now),
+            Action::Pause(partition) => self.ease(partition, "pause", Consumer::pause),
+            Action::Resume(partition) => self.ease(partition, "resume", Consumer::resume),
+            Action::Tell(notice) => self.notice(notice),
+        }
+    }
+
+    fn ease(&self, partition: i32, deed: &str, act: impl Fn(&Consumer, i32) -> Result<(), KafkaError>) {
+        match act(&self.consumer, partition) {
+            Ok(()) => debug!(partition, deed, "eased"),
+            // Given up meanwhile: nothing comes of it any more.
+            Err(error) => debug!(partition, deed, %error, "not eased"),
+        }
+    }
+
+    fn take(&mut self, news: News) {
+        let now = self.clock.now();
+        match news {
+            News::Ended(all) => {
+                for done in all {
+                    if self.attempts.accept(&done) {
+                        self.ended(done, now);
+                    }
+                }
+            }
+            News::Published { id, slot, result } => {
+                let outcome = result.map_err(|error| output_refused(&error));
+                self.flow.handled(id, slot, outcome, now);
+            }
+            News::Buried { id, result } => self.buried(id, result, now),
+            News::Saved(saved) => self.saved(saved, now),
+            News::Found(found) => self.found(found, now),
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let now = self.clock.now();
+        match event {
+            Event::Records(batch) => {
+                // Of an earlier turn: it was delivered before the partition began where it is now.
+                if self.turns.get(&batch.partition) == Some(&batch.turn) {
+                    for record in batch.records {
+                        self.flow.arrive(record);
+                    }
+                }
+                self.troubles.clear(About::Kafka);
+            }
+            Event::Assigned(partitions) => self.assigned(partitions),
+            Event::Revoked(partitions) => self.revoked(partitions, now),
+            Event::Lost(partitions) => {
+                warn!(?partitions, "partitions were lost: what runs is cut off, nothing is committed");
+                for partition in partitions {
+                    self.abandon(partition);
+                }
+            }
+            Event::OutOfRange { partition, turn } if self.turns.get(&partition) == Some(&turn) => {
+                self.out_of_range(partition, now);
+            }
+            Event::OutOfRange { .. } => {}
+            Event::PartitionFailed { partition, error } => {
+                let what = format!("partition {partition} cannot be read: {}", chain(&error));
+                self.troubles.raise(About::Stopped(partition), what, "see the broker's reason");
+            }
+            Event::Trouble(error) => {
+                let remedy = "check that the brokers can be reached and that the credentials are right";
+                self.troubles.raise(About::Kafka, chain(&error), remedy);
+            }
+            Event::Failed(_) => {}
+        }
+    }
+
+    fn ended(&mut self, done: Done, now: Now) {
+        match done.outcome {
+            Ok(output) if output.is_empty() => self.flow.handled(done.id, done.slot, Ok(()), now),
+            Ok(output) => self.publish_output(done.id, done.slot, output, now),
+            Err(failure) => self.flow.handled(done.id, done.slot, Err(failure), now),
+        }
+    }
+
+    fn publish_output(&mut self, id: Id, slot: Slot, output: Vec<Outgoing>, now: Now) {
+        let at = self.flow.ticket(id).map(|ticket| (ticket.record.at.partition, ticket.record.at.offset));
+        if self.saving.is_transactional() {
+            if let Some(at) = at {
+                self.saving.add(at, output);
+            }
+            self.flow.handled(id, slot, Ok(()), now);
+            return;
+        }
+        let published: Vec<_> = output.into_iter().map(|outgoing| self.publisher.publish(outgoing)).collect();
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            let mut result = Ok(());
+            for one in published {
+                result = result.and(one.await.map(drop));
+            }
+            let _ = news.send(News::Published { id, slot, result });
+        });
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Routed { id, class, route, wait } => {
+                let Some(ticket) = self.flow.ticket(id) else { return };
+                let (origin, attempt) = (&ticket.record.at, ticket.attempts());
+                info!(%origin, %class, route, attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
+                if route == "shelve" {
+                    self.hear(id, Heard::BeforeAside);
+                    self.hear(id, Heard::AfterAside);
+                }
+            }
+            Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
+            Notice::Blocked { partition, surge } => {
+                let what = match (partition, surge) {
+                    (None, false) => "an outage stops the subscription".to_owned(),
+                    (None, true) => "most keys fail: taken for an outage, which stops the subscription".to_owned(),
+                    (Some(partition), false) => format!("an outage stops partition {partition}"),
+                    (Some(partition), true) => {
+                        format!("most keys fail: taken for an outage, which stops partition {partition}")
+                    }
+                };
+                let remedy = match surge {
+                    false => "bring back what the handler depends on; the flow goes on by itself",
+                    true => "look at what was deployed last; the flow goes on by itself once records succeed",
+                };
+                self.troubles.raise(About::Blocked(partition), what, remedy);
+            }
+            Notice::Opened { partition } => self.troubles.clear(About::Blocked(partition)),
+        }
+    }
+
+    /// Tells listeners; what they do never affects the record.
+    pub(super) fn hear<'a>(&'a self, id: Id, event: impl Fn(Told<'a>) -> Heard<'a>) {
+        let Some(ticket) = self.flow.ticket(id) else { return };
+        let past = ticket.past.as_ref();
+        let told = Told {
+            record: &ticket.record,
+            failure: past.map(|past| &past.failure),
+            class: past.map(|past| past.class),
+            attempts: ticket.attempts(),
+        };
+        for listener in &self.spec.settled.listeners {
+            let heard = event(told);
+            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(&heard))).is_err() {
+                error!(origin = %ticket.record.at, "a listener panicked");
+            }
+        }
+    }
+
+    fn begin_to_stop(&mut self) {
+        let now = self.clock.now();
+        info!("stopping: nothing new starts, what runs may end");
+        self.stopping = Some(now.steady.saturating_add(self.spec.settled.settled.drain_timeout));
+        self.flow.stop();
+    }
+
+    fn is_over(&self, now: Now) -> bool {
+        let Some(deadline) = self.stopping else { return false };
+        let drained = self.turns.keys().all(|partition| self.flow.is_drained(*partition));
+        (drained && self.saving.is_done(&self.flow)) || now.steady >= deadline
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    fn next_wake(&self, now: Now) -> Duration {
+        let wakes = [
+            Some(self.told_at.saturating_add(STATUS)),
+            self.flow.next_wake().filter(|_| self.stopping.is_none()),
+            self.burials.next_wake(),
+            self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
+            self.giving_up.iter().map(|giving_up| giving_up.deadline).min(),
+            self.starting.values().flatten().min().copied(),
+            self.stopping,
+        ];
+        wakes.into_iter().flatten().min().unwrap_or(now.steady)
+    }
+
+    fn tell(&mut self, now: Now) {
+        self.look_again(now);
+        let due = now.steady.saturating_sub(self.told_at) >= STATUS;
+        let problems = self.troubles.list();
+        if !due && self.status.borrow().problems == problems {
+            return;
+        }
+        self.told_at = now.steady;
+        let (too_much, share) = self.flow.loss(now);
+        match too_much {
+            true => {
+                let what = format!("{}% of the records were dropped", f64::from(share) / 1_000.0);
+                self.troubles.raise(About::Loss, what, "look at why they fail; max-loss sets the limit");
+            }
+            false => self.troubles.clear(About::Loss),
+        }
+        let problems = self.troubles.list();
+        self.status.send_modify(|status| {
+            status.counts = self.flow.counts();
+            status.publish_errors = self.burials.errors();
+            status.in_memory = self.flow.in_memory();
+            status.running = self.flow.running();
+            status.marks = self.flow.marks().collect();
+            status.loss = share;
+            status.problems = problems;
+        });
+    }
+}
+
+fn flow_settings(spec: &Spec) -> FlowSettings {
+    let settled = &spec.settled.settled;
+    FlowSettings {
+        group: settled.group.clone(),
+        instance: spec.writer.instance.clone(),
+        rules: settled.rules.clone(),
+        order_by: settled.order_by.clone(),
+        followers: settled.followers,
+        blocking: settled.outage_pauses,
+        concurrency: settled.concurrency,
+        retry_concurrency: settled.retry_concurrency,
+        surge_guard: settled.surge_guard,
+        max_loss: settled.max_loss,
+        limits: Limits {
+            records: settled.max_records.get() as usize,
+            bytes: settled.max_bytes.get() as usize,
+        },
+    }
+}
+
+/// What a handler wanted to publish could not be: the attempt failed after all.
+fn output_refused(error: &KafkaError) -> Failure {
+    let class = match error {
+        KafkaError::Publish { kind: Refusal::TooLarge | Refusal::NotAllowed, .. } => Class::Permanent,
+        _ => Class::Outage,
+    };
+    Failure::from_error_ref(error).presumably(class)
+}
+
+/// An error with everything it was caused by, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
+        cause = inner.source();
+    }
+    text
+}

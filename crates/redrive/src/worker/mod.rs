@@ -1,0 +1,222 @@
+//! A worker: subscriptions that run until they are told to stop.
+
+mod assigning;
+mod attempts;
+mod burying;
+mod engine;
+mod place;
+mod saving;
+mod troubles;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::flow::{Id, Slot};
+use redrive_core::letter::Writer;
+use redrive_kafka::{Error as KafkaError, Origin};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::cluster::Cluster;
+use crate::clock::Clock;
+use crate::status::Status;
+use crate::subscription::{Settled, Subscription};
+use crate::Error;
+use assigning::Found;
+use attempts::Done;
+use engine::Engine;
+use saving::Saved;
+
+/// Runs subscriptions on a cluster.
+pub struct Worker {
+    cluster: Cluster,
+    subscriptions: Vec<Subscription>,
+    service: Option<String>,
+    instance: String,
+    accept_loss: bool,
+    clock: Clock,
+}
+
+/// What one subscription runs with.
+pub(crate) struct Spec {
+    pub(crate) settled: Settled,
+    pub(crate) writer: Writer,
+    pub(crate) accept_loss: bool,
+    pub(crate) transactional_id: String,
+}
+
+/// What happened outside of the loop.
+pub(crate) enum News {
+    /// Attempts ended.
+    Ended(Vec<Done>),
+    /// What a handler wanted to publish is confirmed, or not.
+    Published { id: Id, slot: Slot, result: Result<(), KafkaError> },
+    /// A letter is confirmed, or not.
+    Buried { id: Id, result: Result<Origin, KafkaError> },
+    /// Offsets are committed, or not.
+    Saved(Saved),
+    /// Where partitions begin.
+    Found(Vec<(i32, Found)>),
+}
+
+impl Worker {
+    /// A worker without subscriptions.
+    #[must_use]
+    pub fn new(cluster: &Cluster) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            subscriptions: Vec::new(),
+            service: None,
+            instance: format!("{}-{}", std::process::id(), &Uuid::new_v4().simple().to_string()[..8]),
+            accept_loss: false,
+            clock: Clock::system(),
+        }
+    }
+
+    /// One more subscription.
+    #[must_use]
+    pub fn subscribe(mut self, subscription: Subscription) -> Self {
+        self.subscriptions.push(subscription);
+        self
+    }
+
+    /// The name of the service in dead letters.
+    #[must_use]
+    pub fn service(mut self, name: impl Into<String>) -> Self {
+        self.service = Some(name.into());
+        self
+    }
+
+    /// The name of this instance in dead letters; made up if it is not given.
+    #[must_use]
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.instance = name.into();
+        self
+    }
+
+    /// Whether to go on where offsets are gone, rather than to stop the partition and say so.
+    #[must_use]
+    pub fn accept_loss(mut self, accept: bool) -> Self {
+        self.accept_loss = accept;
+        self
+    }
+
+    /// The clock that waits go by, for tests.
+    #[cfg(feature = "testkit")]
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Runs until `shutdown` ends, then stops cleanly: what runs may end, offsets are committed.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let mut running = self.start().await?;
+        tokio::select! {
+            () = shutdown => {}
+            ended = running.ended() => return ended,
+        }
+        running.stop().await
+    }
+
+    /// Checks everything, then starts.
+    pub async fn start(self) -> Result<Running, Error> {
+        let (mut settled, mut problems) = (Vec::new(), Vec::new());
+        for subscription in self.subscriptions {
+            match subscription.settle() {
+                Ok(good) => settled.push(good),
+                Err(more) => problems.extend(more),
+            }
+        }
+        if settled.is_empty() && problems.is_empty() {
+            problems.push("there is no subscription; give the worker one with `subscribe`".to_owned());
+        }
+        if !problems.is_empty() {
+            return Err(Error::Settings(problems));
+        }
+        let (stop, stopped) = watch::channel(false);
+        let (mut engines, mut statuses) = (JoinSet::new(), Vec::new());
+        let start = Uuid::new_v4().simple().to_string();
+        for (index, settled) in settled.into_iter().enumerate() {
+            let writer = Writer {
+                group: settled.settled.group.clone(),
+                service: self.service.clone(),
+                instance: self.instance.clone(),
+                handler: settled.handler_name.clone(),
+            };
+            // Unique to this start: a former one must not be fenced off by it, nor it by a former one.
+            let transactional_id =
+                format!("{}.{}.{start}-{index}", settled.settled.topic, settled.settled.group);
+            let spec = Spec { settled, writer, accept_loss: self.accept_loss, transactional_id };
+            let (engine, status) =
+                Engine::new(Arc::new(spec), &self.cluster, self.clock.clone(), stopped.clone()).await?;
+            statuses.push(status);
+            engines.spawn(engine.run());
+        }
+        Ok(Running { engines, stop, statuses, _cluster: self.cluster })
+    }
+}
+
+/// A worker at work.
+pub struct Running {
+    engines: JoinSet<Result<(), Error>>,
+    stop: watch::Sender<bool>,
+    statuses: Vec<watch::Receiver<Status>>,
+    _cluster: Cluster,
+}
+
+impl Running {
+    /// The state of each subscription, in the order they were given; it changes as it changes.
+    #[must_use]
+    pub fn statuses(&self) -> &[watch::Receiver<Status>] {
+        &self.statuses
+    }
+
+    /// Waits until a subscription ends by itself, which only an error makes it do; the others are stopped.
+    pub async fn ended(&mut self) -> Result<(), Error> {
+        let first = self.engines.join_next().await;
+        let _ = self.stop.send(true);
+        let mut result = outcome(first);
+        while let Some(next) = self.engines.join_next().await {
+            result = result.and(outcome(Some(next)));
+        }
+        result
+    }
+
+    /// Stops: nothing new starts, what runs may end within the drain timeout, offsets are committed.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        let _ = self.stop.send(true);
+        self.ended().await
+    }
+}
+
+fn outcome(ended: Option<Result<Result<(), Error>, tokio::task::JoinError>>) -> Result<(), Error> {
+    match ended {
+        None => Ok(()),
+        Some(Ok(result)) => result,
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+    }
+}
+
+/// Ends when the process is asked to stop, by SIGINT (Ctrl-C) or SIGTERM.
+///
+/// # Panics
+/// If signals cannot be listened for.
+pub async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).expect("signals can be listened for");
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt()), listen(SignalKind::terminate()));
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// The next pause of something that is tried again: from a second to half a minute.
+pub(crate) fn back_off(tries: u32) -> Duration {
+    Duration::from_secs(1 << tries.min(5)).min(Duration::from_secs(30))
+}

@@ -1,0 +1,61 @@
+//! What is wrong now, kept until it is right again.
+
+use std::collections::BTreeMap;
+
+use tracing::{info, warn};
+
+use crate::status::Problem;
+
+/// What a problem is about: one of each kind at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About {
+    /// The connection to Kafka.
+    Kafka,
+    /// Commits.
+    Commits,
+    /// A partition that cannot begin, or was stopped.
+    Stopped(i32),
+    /// A partition whose letters cannot be written.
+    Held(i32),
+    /// An outage: of one partition, or of all.
+    Blocked(Option<i32>),
+    /// Too much is dropped.
+    Loss,
+}
+
+/// Everything that is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Troubles(BTreeMap<About, Problem>);
+
+impl Troubles {
+    /// Something is wrong; said once for as long as it stays the same.
+    pub(crate) fn raise(&mut self, about: About, what: String, remedy: &str) {
+        let partition = match about {
+            About::Stopped(partition) | About::Held(partition) | About::Blocked(Some(partition)) => {
+                Some(partition)
+            }
+            About::Kafka | About::Commits | About::Blocked(None) | About::Loss => None,
+        };
+        let problem = Problem { partition, what, remedy: remedy.to_owned() };
+        if self.0.get(&about) != Some(&problem) {
+            warn!(partition, problem = problem.what, remedy = problem.remedy, "not ready");
+            self.0.insert(about, problem);
+        }
+    }
+
+    /// It is right again.
+    pub(crate) fn clear(&mut self, about: About) {
+        if let Some(problem) = self.0.remove(&about) {
+            info!(partition = problem.partition, problem = problem.what, "ready again");
+        }
+    }
+
+    /// A partition is no longer ours, nor are its problems.
+    pub(crate) fn forget(&mut self, partition: i32) {
+        self.0.retain(|_, problem| problem.partition != Some(partition));
+    }
+
+    pub(crate) fn list(&self) -> Vec<Problem> {
+        self.0.values().cloned().collect()
+    }
+}
