@@ -21,6 +21,7 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
+  redrive demo                                     what it is, in a minute
   redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
   redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
@@ -34,6 +35,8 @@ enum Command {
     Check(commands::check::Check),
     /// Show the schedule of a retry policy
     Explain(commands::explain::Explain),
+    /// Watch a small shop in which things go wrong, on a broker inside this process
+    Demo(commands::demo::Demo),
     /// Run the embedded broker on its own
     Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let run = match Cli::parse().command {
         Command::Check(check) => check.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Demo(demo) => demo.run(),
         Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),

@@ -50,6 +50,16 @@ impl Cluster {
         Err(Error::Settings(vec![what.to_owned()]))
     }
 
+    /// Makes a topic unless it is there, with the cluster's default settings.
+    pub async fn create_topic(&self, name: &str, partitions: i32) -> Result<(), Error> {
+        let topic = name.parse().map_err(|error| Error::Settings(vec![format!("{error}")]))?;
+        let admin = redrive_kafka::Admin::new(&self.settings)?;
+        if admin.outline(std::slice::from_ref(&topic)).await?.is_empty() {
+            admin.create(&topic, partitions, 1, &[]).await?;
+        }
+        Ok(())
+    }
+
     /// How to reach it.
     #[must_use]
     pub fn settings(&self) -> &Settings {

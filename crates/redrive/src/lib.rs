@@ -12,6 +12,8 @@ mod handler;
 mod listener;
 mod status;
 mod subscription;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod worker;
 
 pub use clock::Clock;

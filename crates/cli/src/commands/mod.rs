@@ -3,5 +3,6 @@
 pub(crate) mod broker;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod schema;

@@ -350,6 +350,12 @@ impl Flow {
         self.partitions.values().map(|partition| partition.records.len()).sum()
     }
 
+    /// Whether no record is in memory.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.partitions.values().all(|partition| partition.records.is_empty())
+    }
+
     /// Records with the handler.
     #[must_use]
     pub fn running(&self) -> u32 {

@@ -29,6 +29,8 @@ use crate::Error;
 
 /// How often the status is told when nothing else happens.
 const STATUS: Duration = Duration::from_secs(1);
+/// The least time between two states that are told because nothing is left to do.
+const BREATH: Duration = Duration::from_millis(10);
 
 /// One subscription at work.
 pub(crate) struct Engine {
@@ -339,7 +341,7 @@ impl Engine {
 
     fn next_wake(&self, now: Now) -> Duration {
         let wakes = [
-            Some(self.told_at.saturating_add(STATUS)),
+            Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake().filter(|_| self.stopping.is_none()),
             self.burials.next_wake(),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
@@ -350,11 +352,17 @@ impl Engine {
         wakes.into_iter().flatten().min().unwrap_or(now.steady)
     }
 
+    fn until_told(&self) -> Duration {
+        let rests = self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
+        if rests { BREATH } else { STATUS }
+    }
+
     fn tell(&mut self, now: Now) {
         self.look_again(now);
-        let due = now.steady.saturating_sub(self.told_at) >= STATUS;
-        let problems = self.troubles.list();
-        if !due && self.status.borrow().problems == problems {
+        let since = now.steady.saturating_sub(self.told_at);
+        let is_news = self.status.borrow().problems != self.troubles.list();
+        let rests = since >= BREATH && self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
+        if since < STATUS && !is_news && !rests {
             return;
         }
         self.told_at = now.steady;
@@ -405,7 +413,7 @@ fn output_refused(error: &KafkaError) -> Failure {
         KafkaError::Publish { kind: Refusal::TooLarge | Refusal::NotAllowed, .. } => Class::Permanent,
         _ => Class::Outage,
     };
-    Failure::from_error_ref(error).presumably(class)
+    Failure::from_error(error).presumably(class)
 }
 
 /// An error with everything it was caused by, on one line.

@@ -1,0 +1,157 @@
+//! The shop: orders come in by Kafka, a payment provider charges them, and both can misbehave.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive::{
+    Class, Classed, Clock, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Record, Running, Status,
+    Subscription, Worker,
+};
+use serde_json::json;
+
+use super::teller::Teller;
+
+/// How long a scene waits for something that must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// An order that was charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Charge {
+    pub(super) order: String,
+    pub(super) customer: String,
+    pub(super) attempt: u32,
+}
+
+/// The payment provider.
+struct Provider {
+    is_up: AtomicBool,
+    charges: Mutex<Vec<Charge>>,
+    teller: Teller,
+}
+
+pub(super) struct Shop {
+    pub(super) teller: Teller,
+    cluster: Cluster,
+    publisher: Publisher,
+    provider: Arc<Provider>,
+    running: Running,
+    letters: Mutex<i64>,
+}
+
+impl Shop {
+    pub(super) async fn open(teller: Teller) -> Result<Self> {
+        let cluster = Cluster::open("embedded").await?;
+        cluster.create_topic("orders", 1).await?;
+        cluster.create_topic("orders.billing.dlq", 1).await?;
+        let provider = Arc::new(Provider {
+            is_up: AtomicBool::new(true),
+            charges: Mutex::default(),
+            teller: teller.clone(),
+        });
+        let orders = Subscription::new("orders", "billing")
+            .retry(Class::Transient, "list(200ms x2, 1s)")
+            .retry(Class::Outage, "exponential(250ms..1s x2)")
+            .handler_name("charge")
+            .handler({
+                let provider = provider.clone();
+                move |order: Received| {
+                    let provider = provider.clone();
+                    async move { provider.charge(&order) }
+                }
+            });
+        let running = Worker::new(&cluster).service("shop").subscribe(orders).start().await?;
+        let publisher = Publisher::new(cluster.settings(), &Publishing::default())?;
+        Ok(Self { teller, cluster, publisher, provider, running, letters: Mutex::new(0) })
+    }
+
+    /// An order arrives.
+    pub(super) async fn order(&self, order: &str, customer: &str, item: &str) -> Result<()> {
+        self.teller.say(&format!("   {order}: {customer} orders {item}"));
+        let value = json!({ "order": order, "customer": customer, "item": item });
+        let topic = "orders".parse()?;
+        self.publisher.publish(Outgoing::to(topic).key(customer.to_owned()).value(value.to_string())).await?;
+        Ok(())
+    }
+
+    /// The payment provider goes away or comes back.
+    pub(super) fn provider(&self, is_up: bool) {
+        self.teller.say(if is_up { "   the payment provider is back" } else { "   the payment provider goes away" });
+        self.provider.is_up.store(is_up, Ordering::SeqCst);
+    }
+
+    /// Waits until this many orders were charged since the scene began, and gives them.
+    pub(super) async fn charged(&self, before: usize, count: usize) -> Result<Vec<Charge>> {
+        let clock = Clock::system();
+        let deadline = clock.now().steady + PATIENCE;
+        loop {
+            let charges = self.charges();
+            if charges.len() >= before + count {
+                return Ok(charges[before..].to_vec());
+            }
+            if clock.now().steady > deadline {
+                return Err(format!("only {} of {count} orders were charged in time", charges.len() - before).into());
+            }
+            clock.sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(super) fn charges(&self) -> Vec<Charge> {
+        self.provider.charges.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The next dead letter.
+    pub(super) async fn letter(&self) -> Result<Record> {
+        let offset = *self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = Reader::from(self.cluster.settings(), format!("orders.billing.dlq/0/{offset}").parse()?)?;
+        let letter = tokio::select! {
+            letter = reader.next() => letter?,
+            () = Clock::system().sleep(PATIENCE) => return Err("the dead letter did not come in time".into()),
+        };
+        *self.letters.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Ok(letter)
+    }
+
+    /// Waits until the worker's state is so.
+    pub(super) async fn until(&self, what: &str, is_so: impl FnMut(&Status) -> bool) -> Result<Status> {
+        let mut status = self.running.statuses()[0].clone();
+        tokio::select! {
+            found = status.wait_for(is_so) => Ok(found?.clone()),
+            () = Clock::system().sleep(PATIENCE) => Err(format!("not in time: {what}").into()),
+        }
+    }
+
+    pub(super) async fn close(self) -> Result<()> {
+        Ok(self.running.stop().await?)
+    }
+}
+
+impl Provider {
+    fn charge(&self, order: &Received) -> std::result::Result<(), Classed> {
+        let value: serde_json::Value = match serde_json::from_slice(order.value.as_deref().unwrap_or_default()) {
+            Ok(value) => value,
+            Err(error) => return Err(Classed::permanent(error)),
+        };
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let (id, customer, attempt) = (text("order"), text("customer"), order.attempt());
+        let failed = |told: &str| self.teller.say(&format!("   {id}: attempt {attempt}: {told}"));
+        if !self.is_up.load(Ordering::SeqCst) {
+            failed("connection refused: an outage, so everything waits");
+            return Err(Classed::outage("connection refused"));
+        }
+        if customer == "nobody" {
+            failed("there is no such customer: permanent, so no further try will help");
+            return Err(Classed::permanent("there is no such customer"));
+        }
+        if text("item") == "a moody lamp" && attempt < 3 {
+            failed("the connection was reset: transient, so it is tried again in place");
+            return Err(Classed::transient("the connection was reset"));
+        }
+        self.teller.say(&format!("   {id}: charged to {customer}, attempt {attempt}"));
+        let charge = Charge { order: id, customer, attempt };
+        self.charges.lock().unwrap_or_else(PoisonError::into_inner).push(charge);
+        Ok(())
+    }
+}
