@@ -65,7 +65,11 @@ struct Seen {
     all: Notify,
 }
 
-pub(crate) async fn run(cluster: &Cluster, load: &Load, work: Work) -> Result<Pass, Box<dyn std::error::Error>> {
+pub(crate) async fn run(
+    cluster: &Cluster,
+    load: &Load,
+    work: Work,
+) -> Result<Pass, Box<dyn std::error::Error>> {
     static PASSES: AtomicU64 = AtomicU64::new(0);
     let group = format!("pass-{}-{}", std::process::id(), PASSES.fetch_add(1, Ordering::Relaxed));
     let (letters, out) = (format!("{}.{group}.dlq", load.topic), format!("{}.out", load.topic));

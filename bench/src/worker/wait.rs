@@ -45,7 +45,8 @@ impl Wait {
                 let Some((_, done)) = queue.pop_front() else { break };
                 let _ = done.send(());
             }
-            let wait = queue.front().map_or(Duration::from_secs(1), |(due, _)| due.saturating_duration_since(now));
+            let wait =
+                queue.front().map_or(Duration::from_secs(1), |(due, _)| due.saturating_duration_since(now));
             queue = self.more.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -14,7 +14,7 @@ use redrive_core::{Origin, Topic};
 use tokio::runtime::Handle;
 
 use crate::native::admin as native;
-use crate::refusal::Refusal;
+use crate::refusal::Refused;
 use crate::topic_id::TopicId;
 use crate::{Error, Settings};
 
@@ -160,7 +160,7 @@ impl Admin {
                     settings.push((name.parse()?, Some(entries(resource.entries))));
                     continue;
                 }
-                Err(code) => Refusal::from_code(code),
+                Err(code) => Refused::from_code(code),
             };
             if !refused.is_missing() {
                 return Err(failed(refused, topic.to_string()));
@@ -209,7 +209,7 @@ impl Admin {
         let deleted = self.client().delete_records(&offsets, &options()).await;
         let deleted = deleted.map_err(|error| failed(error.into()))?;
         let partition = deleted.find_partition(below.topic.as_str(), below.partition);
-        let partition = partition.ok_or_else(|| failed(Refusal::of("no answer for the partition")))?;
+        let partition = partition.ok_or_else(|| failed(Refused::of("no answer for the partition")))?;
         partition.error().map_err(|error| failed(error.into()))?;
         match partition.offset() {
             Offset::Offset(begins) => Ok(begins),
@@ -237,20 +237,20 @@ impl Admin {
     /// Does what blocks where it may.
     async fn wait<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Client<DefaultClientContext>) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        work: impl FnOnce(&Client<DefaultClientContext>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
         let client = self.client().clone();
         let done = tokio::task::spawn_blocking(move || work(client.inner())).await;
-        done.unwrap_or_else(|_| Err(Refusal::of("interrupted")))
+        done.unwrap_or_else(|_| Err(Refused::of("interrupted")))
     }
 
-    fn unchanged(&self, deed: &'static str, topic: &Topic, source: Refusal) -> Error {
+    fn unchanged(&self, deed: &'static str, topic: &Topic, source: Refused) -> Error {
         let topic = topic.clone();
         self.failed(source, |source| Error::Change { deed, topic, source })
     }
 
     /// A cluster that cannot be reached is told as such, whatever was asked of it.
-    fn failed(&self, source: Refusal, otherwise: impl FnOnce(Refusal) -> Error) -> Error {
+    fn failed(&self, source: Refused, otherwise: impl FnOnce(Refused) -> Error) -> Error {
         let complaint = native::last_complaint(self.client().inner());
         if !source.is_out_of_reach() {
             return otherwise(source);

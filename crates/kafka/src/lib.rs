@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod admin;
+mod consume;
 mod error;
 #[allow(unsafe_code, reason = "librdkafka is called directly where rdkafka lacks a call")]
 mod native;
@@ -12,11 +13,15 @@ mod read;
 mod refusal;
 mod settings;
 mod topic_id;
+mod wake;
 
 pub use admin::{Admin, ClusterState, SetFor, Setting, TopicState};
-pub use error::Error;
-pub use publish::{Outgoing, Publisher};
+pub use consume::{
+    Batch, Committed, Consumer, ConsumerSettings, Event, Events, GroupMetadata, Mark, RESERVED, Turn, join,
+};
+pub use error::{Error, Refusal};
+pub use publish::{Outgoing, Publisher, Publishing};
 pub use read::Reader;
-pub use refusal::Refusal;
+pub use refusal::Refused;
 pub use settings::{Settings, check_property};
 pub use topic_id::{BadTopicId, TopicId};

@@ -7,12 +7,12 @@ use rdkafka::types::RDKafkaErrorCode;
 
 /// What the broker, or librdkafka in its place, answered instead of doing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Refused {
     code: RDKafkaErrorCode,
     reason: String,
 }
 
-impl Refusal {
+impl Refused {
     pub(crate) fn new(code: RDKafkaErrorCode, reason: String) -> Self {
         Self { code, reason }
     }
@@ -69,7 +69,7 @@ impl Refusal {
     }
 }
 
-impl From<KafkaError> for Refusal {
+impl From<KafkaError> for Refused {
     fn from(error: KafkaError) -> Self {
         match error.rdkafka_error_code() {
             Some(code) => Self::from_code(code),
@@ -78,10 +78,10 @@ impl From<KafkaError> for Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.reason.is_empty() { write!(f, "{}", self.code) } else { f.write_str(&self.reason) }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Refused {}

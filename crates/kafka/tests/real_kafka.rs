@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Timestamp};
-use redrive_kafka::{Outgoing, Publisher, Reader, Settings};
+use redrive_kafka::{Outgoing, Publisher, Publishing, Reader, Settings};
 use redrive_testkit::{kafka, new_topic_with};
 
 #[tokio::test]
@@ -32,9 +32,9 @@ async fn a_record_with_headers_comes_back_as_it_was() {
     let tombstone =
         Outgoing { value: None, key: Some(Bytes::new()), headers: Headers::default(), ..outgoing.clone() };
 
-    let publisher = Publisher::new(&settings).unwrap();
-    let first = publisher.publish(&outgoing).await.unwrap();
-    let second = publisher.publish(&tombstone).await.unwrap();
+    let publisher = Publisher::new(&settings, &Publishing::default()).unwrap();
+    let first = publisher.publish(outgoing.clone()).await.unwrap();
+    let second = publisher.publish(tombstone).await.unwrap();
     assert_eq!(first, Origin { topic: outgoing.topic.clone(), partition: 2, offset: 0 });
 
     let reader = Reader::from(&settings, first.clone()).unwrap();
@@ -49,11 +49,8 @@ async fn a_record_with_headers_comes_back_as_it_was() {
 #[tokio::test]
 async fn a_topic_that_does_not_exist_is_named() {
     let Some(cluster) = kafka() else { return };
-    let settings = Settings {
-        brokers: cluster.brokers.clone(),
-        properties: [cluster.properties.clone(), vec![("message.timeout.ms".to_owned(), "2000".to_owned())]]
-            .concat(),
-    };
+    let settings = Settings { brokers: cluster.brokers.clone(), properties: cluster.properties.clone() };
+    let publishing = Publishing { timeout: Duration::from_secs(2), ..Publishing::default() };
     let outgoing = Outgoing {
         topic: "no-such-topic".parse().unwrap(),
         partition: Some(0),
@@ -62,6 +59,6 @@ async fn a_topic_that_does_not_exist_is_named() {
         value: None,
         headers: Headers::default(),
     };
-    let error = Publisher::new(&settings).unwrap().publish(&outgoing).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot publish to no-such-topic");
+    let error = Publisher::new(&settings, &publishing).unwrap().publish(outgoing).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot publish to no-such-topic: there is no such topic");
 }

@@ -1,7 +1,9 @@
 //! Orders that fail in different ways, and the dead letters that two of them become.
 //! `cargo run -p redrive --example orders` runs it on a broker inside the process; change one string for Kafka.
 
-use redrive::{Class, Classed, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Subscription, Worker};
+use redrive::{
+    Class, Classed, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Subscription, Worker,
+};
 
 const BROKERS: &str = "embedded"; // or "localhost:9092"
 
@@ -32,7 +34,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let letter = letters.next().await?;
         println!("letter: {}", String::from_utf8_lossy(letter.value.as_deref().unwrap_or_default()));
         for header in letter.headers.iter() {
-            println!("  {}: {}", header.name, String::from_utf8_lossy(header.value.as_deref().unwrap_or_default()));
+            println!(
+                "  {}: {}",
+                header.name,
+                String::from_utf8_lossy(header.value.as_deref().unwrap_or_default())
+            );
         }
     }
     Ok(running.stop().await?)

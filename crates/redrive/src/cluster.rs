@@ -1,5 +1,6 @@
 //! Where Kafka is: somewhere else, or inside this process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use redrive_kafka::Settings;
@@ -55,7 +56,7 @@ impl Cluster {
         let topic = name.parse().map_err(|error| Error::Settings(vec![format!("{error}")]))?;
         let admin = redrive_kafka::Admin::new(&self.settings)?;
         if admin.outline(std::slice::from_ref(&topic)).await?.is_empty() {
-            admin.create(&topic, partitions, 1, &[]).await?;
+            admin.create(&topic, partitions, 1, &BTreeMap::new()).await?;
         }
         Ok(())
     }

@@ -26,5 +26,7 @@ pub use subscription::Subscription;
 pub use worker::{Running, Worker, stop_signal};
 
 pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
-pub use redrive_core::{Cause, Class, Classed, Failure, Origin, Policy, Record, Timestamp, Topic, classify, headers};
+pub use redrive_core::{
+    Cause, Class, Classed, Failure, Origin, Policy, Record, Timestamp, Topic, classify, headers,
+};
 pub use redrive_kafka::{Outgoing, Publisher, Publishing, Reader, Settings};

@@ -44,7 +44,7 @@ impl Subscription {
         match redrive_config::read("subscription", &text, surroundings) {
             Ok(config) => Self { name, ..Self::of(config.subscriptions.into_iter().next()) },
             Err(report) => {
-                let problems = report.problems().iter().map(|problem| format!("{name}: {problem}"));
+                let problems = report.problems().iter().map(|problem| format!("{name}: {}", problem.message));
                 Self { problems: problems.collect(), name, ..Self::of(None) }
             }
         }

@@ -25,11 +25,13 @@
 //! # }
 //! ```
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use redrive_core::Origin;
 use redrive_core::{Record, Timestamp, Topic};
-use redrive_kafka::{Admin, Origin, Outgoing, Publisher, Publishing, Reader};
+use redrive_kafka::{Admin, Outgoing, Publisher, Publishing, Reader};
 
 use crate::{Clock, Cluster, Error, Worker};
 
@@ -79,7 +81,7 @@ impl Stage {
     /// Makes a topic.
     pub async fn topic(&self, name: &str, partitions: i32) -> Result<(), Error> {
         let topic = parsed(name)?;
-        self.admin.create(&topic, partitions, 1, &[]).await?;
+        self.admin.create(&topic, partitions, 1, &BTreeMap::new()).await?;
         Ok(())
     }
 

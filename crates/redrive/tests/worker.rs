@@ -26,7 +26,13 @@ fn orders() -> Subscription {
 }
 
 async fn run(stage: &Stage, subscription: Subscription) -> Running {
-    Worker::new(stage.cluster()).service("shop").instance("one").subscribe(subscription).start().await.unwrap()
+    Worker::new(stage.cluster())
+        .service("shop")
+        .instance("one")
+        .subscribe(subscription)
+        .start()
+        .await
+        .unwrap()
 }
 
 fn seen() -> (Seen, Seen) {
@@ -102,7 +108,9 @@ async fn a_poison_record_becomes_a_letter_once_and_its_neighbours_pass() {
     ] {
         assert_eq!(header(letter, name), value, "{name}");
     }
-    for name in ["redrive-origin-timestamp", "redrive-first-failed-at", "redrive-buried-at", "redrive-history"] {
+    for name in
+        ["redrive-origin-timestamp", "redrive-first-failed-at", "redrive-buried-at", "redrive-history"]
+    {
         header(letter, name);
     }
     assert_eq!(letter.timestamp.unwrap().to_string(), header(letter, "redrive-origin-timestamp"));
@@ -132,11 +140,12 @@ async fn after_a_restart_the_handler_does_not_see_the_last_record_that_was_burie
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transient_failure_is_tried_in_place_and_then_buried_with_its_history() {
     let stage = stage(1).await;
-    let subscription = orders().handler(async |received: Received| match (received.text(), received.attempt()) {
-        (Some("flaky"), 1) => Err(Classed::transient("reset")),
-        (Some("cursed"), _) => Err(Classed::transient("reset")),
-        _ => Ok(()),
-    });
+    let subscription =
+        orders().handler(async |received: Received| match (received.text(), received.attempt()) {
+            (Some("flaky"), 1) => Err(Classed::transient("reset")),
+            (Some("cursed"), _) => Err(Classed::transient("reset")),
+            _ => Ok(()),
+        });
     for value in ["flaky", "cursed"] {
         stage.send("orders", value, value).await.unwrap();
     }
@@ -148,7 +157,8 @@ async fn a_transient_failure_is_tried_in_place_and_then_buried_with_its_history(
     assert_eq!(header(&letters[0], "redrive-attempt"), "3");
     assert_eq!(header(&letters[0], "redrive-retries"), "2/0/0");
     assert_eq!(header(&letters[0], "redrive-reason"), "exhausted");
-    let history: Vec<serde_json::Value> = serde_json::from_str(header(&letters[0], "redrive-history")).unwrap();
+    let history: Vec<serde_json::Value> =
+        serde_json::from_str(header(&letters[0], "redrive-history")).unwrap();
     assert_eq!(history.len(), 3);
 }
 
@@ -199,8 +209,10 @@ async fn what_does_not_decode_is_undecodable_and_a_panic_is_permanent() {
     let running = run(&stage, subscription).await;
     let letters = stage.letters("orders.g.dlq", 2).await.unwrap();
     running.stop().await.unwrap();
-    let mut reasons: Vec<_> =
-        letters.iter().map(|letter| (header(letter, "redrive-reason"), header(letter, "redrive-error-type"))).collect();
+    let mut reasons: Vec<_> = letters
+        .iter()
+        .map(|letter| (header(letter, "redrive-reason"), header(letter, "redrive-error-type")))
+        .collect();
     reasons.sort_unstable();
     assert_eq!(reasons[0], ("permanent", "redrive::Panic"));
     assert_eq!(reasons[1].0, "undecodable");
@@ -252,7 +264,8 @@ async fn a_batch_has_an_outcome_for_each_record() {
         stage.send("orders", &n.to_string(), value).await.unwrap();
     }
     let running = run(&stage, subscription.surge_guard("off")).await;
-    let status = until_status(&running, "all", |status| status.counts.handled + status.counts.buried == 100).await;
+    let status =
+        until_status(&running, "all", |status| status.counts.handled + status.counts.buried == 100).await;
     running.stop().await.unwrap();
     assert_eq!((status.counts.handled, status.counts.buried), (90, 10));
     assert!((2..=10).contains(&largest.load(Ordering::SeqCst)), "{largest:?}");
@@ -263,7 +276,8 @@ async fn what_a_handler_publishes_is_there_before_its_offset_counts_and_only_if_
     let stage = stage(1).await;
     stage.topic("invoices", 1).await.unwrap();
     let subscription = orders().handler(async |received: Received| {
-        let invoice = Outgoing::to("invoices".parse().unwrap()).value(format!("for {}", received.text().unwrap()));
+        let invoice =
+            Outgoing::to("invoices".parse().unwrap()).value(format!("for {}", received.text().unwrap()));
         received.send(invoice);
         match (received.text(), received.attempt()) {
             (Some("flaky"), 1) => Err(Classed::transient("after it had sent")),

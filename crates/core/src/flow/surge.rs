@@ -40,11 +40,6 @@ impl Surge {
         Self { guard, spans: Vec::new(), is_on: false, hasher: std::hash::BuildHasherDefault::default() }
     }
 
-    /// Whether everything that fails is treated as an outage.
-    pub(super) fn is_on(&self) -> bool {
-        self.is_on
-    }
-
     /// A record of this key was handled.
     pub(super) fn handled(&mut self, key: &[u8], now: Duration) {
         if self.guard.is_none() {
@@ -180,7 +175,7 @@ mod tests {
         }
         assert!(surge.failed(&[1], second(10_000)));
         surge.handled(&[1], second(10_001));
-        assert!(!surge.is_on() && !surge.failed(&[2], second(10_002)));
+        assert!(!surge.is_on && !surge.failed(&[2], second(10_002)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rdkafka::bindings as rd;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::types::{RDKafkaErrorCode, RDKafkaRespErr};
 
-use crate::refusal::Refusal;
+use crate::refusal::Refused;
 use crate::topic_id::TopicId;
 
 /// What the cluster's metadata say of a topic.
@@ -23,7 +23,7 @@ pub(crate) struct Layout {
 }
 
 /// A topic, and what is known of it.
-pub(crate) type Described = (String, Result<Layout, Refusal>);
+pub(crate) type Described = (String, Result<Layout, Refused>);
 
 /// What librdkafka wants freed, by the function that belongs to it.
 struct Owned<T> {
@@ -57,7 +57,7 @@ pub(crate) fn describe<C: ClientContext>(
     client: &Client<C>,
     names: &[&str],
     timeout: Duration,
-) -> Result<Vec<Described>, Refusal> {
+) -> Result<Vec<Described>, Refused> {
     let names: Vec<_> = names.iter().map(|name| text(name)).collect::<Result<_, _>>()?;
     let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: the names live until the end of this function; librdkafka copies them.
@@ -120,7 +120,7 @@ pub(crate) fn create<C: ClientContext>(
     (partitions, replication): (i32, i16),
     settings: &BTreeMap<String, String>,
     timeout: Duration,
-) -> Result<(), Refusal> {
+) -> Result<(), Refused> {
     let name = text(name)?;
     let mut why = Reason::default();
     // SAFETY: the name is copied; the buffer is as long as is said.
@@ -152,10 +152,10 @@ pub(crate) fn grow<C: ClientContext>(
     name: &str,
     partitions: i32,
     timeout: Duration,
-) -> Result<(), Refusal> {
+) -> Result<(), Refused> {
     let name = text(name)?;
     let partitions =
-        usize::try_from(partitions).map_err(|_| Refusal::of("a negative number of partitions"))?;
+        usize::try_from(partitions).map_err(|_| Refused::of("a negative number of partitions"))?;
     let mut why = Reason::default();
     // SAFETY: the name is copied; the buffer is as long as is said.
     let grown = unsafe { rd::rd_kafka_NewPartitions_new(name.as_ptr(), partitions, why.ptr(), why.size()) };
@@ -178,7 +178,7 @@ pub(crate) fn alter<C: ClientContext>(
     name: &str,
     settings: &BTreeMap<String, String>,
     timeout: Duration,
-) -> Result<(), Refusal> {
+) -> Result<(), Refused> {
     let name = text(name)?;
     let topic = rd::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC;
     // SAFETY: the name is copied.
@@ -263,7 +263,7 @@ fn ask<C: ClientContext>(
     operation: rd::rd_kafka_admin_op_t,
     timeout: Duration,
     send: impl FnOnce(*const Options, *mut Queue),
-) -> Result<Owned<Event>, Refusal> {
+) -> Result<Owned<Event>, Refused> {
     // SAFETY: the client is alive, here and in the two calls below.
     let options = unsafe { rd::rd_kafka_AdminOptions_new(client.native_ptr(), operation) };
     let options = Owned::new(options, rd::rd_kafka_AdminOptions_destroy).ok_or_else(out_of_memory)?;
@@ -281,7 +281,7 @@ fn ask<C: ClientContext>(
     // SAFETY: the queue is alive, and only this thread polls it.
     let event = unsafe { rd::rd_kafka_queue_poll(queue.ptr(), millis.saturating_add(2_000)) };
     let event = Owned::new(event, rd::rd_kafka_event_destroy);
-    let event = event.ok_or_else(|| Refusal::from_code(RDKafkaErrorCode::OperationTimedOut))?;
+    let event = event.ok_or_else(|| Refused::from_code(RDKafkaErrorCode::OperationTimedOut))?;
     // SAFETY: the event is alive, and its text is copied.
     unsafe {
         let code = rd::rd_kafka_event_error(event.ptr());
@@ -294,7 +294,7 @@ fn ask<C: ClientContext>(
 
 /// # Safety
 /// The results are of an event that is still alive.
-unsafe fn whole(results: &[*const rd::rd_kafka_topic_result_t]) -> Result<(), Refusal> {
+unsafe fn whole(results: &[*const rd::rd_kafka_topic_result_t]) -> Result<(), Refused> {
     for result in results {
         // SAFETY: as the caller promises.
         unsafe {
@@ -338,24 +338,24 @@ unsafe fn owned(native: *const c_char) -> String {
 
 /// # Safety
 /// As for [`owned`].
-unsafe fn refusal(code: RDKafkaRespErr, why: *const c_char) -> Refusal {
+unsafe fn refusal(code: RDKafkaRespErr, why: *const c_char) -> Refused {
     // SAFETY: as the caller promises.
-    Refusal::new(code.into(), unsafe { owned(why) })
+    Refused::new(code.into(), unsafe { owned(why) })
 }
 
-fn accepted(code: RDKafkaRespErr) -> Result<(), Refusal> {
+fn accepted(code: RDKafkaRespErr) -> Result<(), Refused> {
     match code {
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
-        code => Err(Refusal::from_code(code.into())),
+        code => Err(Refused::from_code(code.into())),
     }
 }
 
-fn text(text: &str) -> Result<CString, Refusal> {
-    CString::new(text).map_err(|_| Refusal::of("a text holds a zero byte"))
+fn text(text: &str) -> Result<CString, Refused> {
+    CString::new(text).map_err(|_| Refused::of("a text holds a zero byte"))
 }
 
-fn out_of_memory() -> Refusal {
-    Refusal::of("librdkafka gave nothing")
+fn out_of_memory() -> Refused {
+    Refused::of("librdkafka gave nothing")
 }
 
 /// Where librdkafka writes why it refuses something.
@@ -376,8 +376,8 @@ impl Reason {
         self.0.len()
     }
 
-    fn refusal(&self) -> Refusal {
+    fn refusal(&self) -> Refused {
         // SAFETY: librdkafka ends what it writes with a zero, and the buffer began as zeros.
-        Refusal::new(RDKafkaErrorCode::InvalidArgument, unsafe { owned(self.0.as_ptr()) })
+        Refused::new(RDKafkaErrorCode::InvalidArgument, unsafe { owned(self.0.as_ptr()) })
     }
 }

@@ -209,7 +209,12 @@ async fn find(
 
 /// Whether offsets were committed by us, and for a topic with another id.
 fn is_of_another(metadata: &str, tag: &str) -> bool {
-    let id = |text: &str| text.strip_prefix(super::saving::TAG).map(str::trim).filter(|id| !id.is_empty()).map(ToOwned::to_owned);
+    let id = |text: &str| {
+        text.strip_prefix(super::saving::TAG)
+            .map(str::trim)
+            .filter(|id| !id.is_empty())
+            .map(ToOwned::to_owned)
+    };
     match (id(metadata), id(tag)) {
         (Some(theirs), Some(ours)) => theirs != ours,
         _ => false,

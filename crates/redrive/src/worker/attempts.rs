@@ -101,14 +101,13 @@ impl Attempts {
                     () = clock.sleep_until(deadline) => Err(timed_out(timeout)),
                 };
                 let outcomes = each(answers, members.len());
-                let ended = members.into_iter().zip(outcomes).zip(outputs).map(|((member, outcome), output)| {
-                    Done {
+                let ended =
+                    members.into_iter().zip(outcomes).zip(outputs).map(|((member, outcome), output)| Done {
                         id: member.0,
                         slot: member.1,
                         outcome: outcome.map(|()| output.take()),
                         own_task: false,
-                    }
-                });
+                    });
                 let _ = news.send(News::Ended(ended.collect()));
             });
         }

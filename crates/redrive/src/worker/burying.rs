@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use redrive_core::Origin;
 use redrive_core::flow::{Id, Now};
 use redrive_core::letter::{Letter, Size};
 use redrive_core::route::Reason;
 use redrive_core::settings::LetterPartition;
-use redrive_kafka::{Error as KafkaError, Origin, Outgoing, Refusal};
+use redrive_kafka::{Error as KafkaError, Outgoing, Refusal};
 use tracing::info;
 
 use super::engine::{Engine, chain};
@@ -147,10 +148,13 @@ impl Engine {
             }
             Refusal::TooLarge => format!("raise max.message.bytes of {letters}: redrive topics apply"),
             Refusal::NotAllowed => format!("allow this user to write to {letters}: redrive acls"),
-            Refusal::Timeout => "check that the brokers can be reached and enough replicas are in sync".to_owned(),
+            Refusal::Timeout => {
+                "check that the brokers can be reached and enough replicas are in sync".to_owned()
+            }
             _ => "see the broker's reason".to_owned(),
         };
-        let what = format!("partition {partition} is held: its dead letter cannot be written: {}", chain(error));
+        let what =
+            format!("partition {partition} is held: its dead letter cannot be written: {}", chain(error));
         self.troubles.raise(About::Held(partition), what, &remedy);
         self.flow.hold(partition, true);
     }

@@ -9,8 +9,8 @@ use redrive_core::flow::{Action, Flow, Id, Limits, Notice, Now, Settings as Flow
 use redrive_core::settings::Delivery;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
-    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Outgoing, Publisher, Publishing, Refusal, Turn,
-    join,
+    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Outgoing, Publisher, Publishing, Refusal,
+    Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
@@ -21,16 +21,24 @@ use super::burying::Burials;
 use super::saving::Saving;
 use super::troubles::{About, Troubles};
 use super::{News, Spec};
-use crate::cluster::Cluster;
+use crate::Error;
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::listener::{Event as Heard, Told};
 use crate::status::Status;
-use crate::Error;
 
 /// How often the status is told when nothing else happens.
 const STATUS: Duration = Duration::from_secs(1);
 /// The least time between two states that are told because nothing is left to do.
 const BREATH: Duration = Duration::from_millis(10);
+
+/// What ended the wait.
+enum Woken {
+    News(News),
+    Event(Option<Event>),
+    Time,
+    Stop,
+}
 
 /// One subscription at work.
 pub(crate) struct Engine {
@@ -76,7 +84,7 @@ impl Engine {
         let timeouts = [settled.timeout, settled.retry_timeout];
         let attempts = Attempts::new(spec.settled.work.clone(), clock.clone(), timeouts, news.clone());
         let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
-        let (consumer, events) = join(ConsumerSettings::new(
+        let (consumer, events) = join(ConsumerSettings::of(
             cluster.settings().clone(),
             settled.topic.clone(),
             settled.group.clone(),
@@ -118,20 +126,24 @@ impl Engine {
             let wake = self.next_wake(now);
             let takes_records = self.flow.has_room() && self.saving.has_room() && self.stopping.is_none();
             let stopping = self.stopping.is_some();
-            tokio::select! {
-                Some(news) = self.inbox.recv() => {
+            let woken = tokio::select! {
+                Some(news) = self.inbox.recv() => Woken::News(news),
+                event = self.events.next_if(takes_records) => Woken::Event(event),
+                () = self.clock.sleep_until(wake) => Woken::Time,
+                _ = self.stop.wait_for(|stop| *stop), if !stopping => Woken::Stop,
+            };
+            match woken {
+                Woken::News(news) => {
                     self.take(news);
                     while let Ok(news) = self.inbox.try_recv() {
                         self.take(news);
                     }
                 }
-                event = self.events.next_if(takes_records) => match event {
-                    Some(Event::Failed(error)) => break Some(error),
-                    Some(event) => self.event(event),
-                    None => break None,
-                },
-                () = self.clock.sleep_until(wake) => {}
-                _ = self.stop.wait_for(|stop| *stop), if !stopping => self.begin_to_stop(),
+                Woken::Event(Some(Event::Failed(error))) => break Some(error),
+                Woken::Event(Some(event)) => self.event(event),
+                Woken::Event(None) => break None,
+                Woken::Time => {}
+                Woken::Stop => self.begin_to_stop(),
             }
         };
         self.leave(failed).await
@@ -288,7 +300,9 @@ impl Engine {
             Notice::Blocked { partition, surge } => {
                 let what = match (partition, surge) {
                     (None, false) => "an outage stops the subscription".to_owned(),
-                    (None, true) => "most keys fail: taken for an outage, which stops the subscription".to_owned(),
+                    (None, true) => {
+                        "most keys fail: taken for an outage, which stops the subscription".to_owned()
+                    }
                     (Some(partition), false) => format!("an outage stops partition {partition}"),
                     (Some(partition), true) => {
                         format!("most keys fail: taken for an outage, which stops partition {partition}")
@@ -361,7 +375,8 @@ impl Engine {
         self.look_again(now);
         let since = now.steady.saturating_sub(self.told_at);
         let is_news = self.status.borrow().problems != self.troubles.list();
-        let rests = since >= BREATH && self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
+        let rests =
+            since >= BREATH && self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
         if since < STATUS && !is_news && !rests {
             return;
         }

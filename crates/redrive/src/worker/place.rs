@@ -63,8 +63,13 @@ mod tests {
     use super::*;
     use redrive_core::Timestamp;
 
-    const KNOWN: Known =
-        Known { committed: None, of_another_topic: false, ran_before: false, bounds: (10, 90), at_time: Some(40) };
+    const KNOWN: Known = Known {
+        committed: None,
+        of_another_topic: false,
+        ran_before: false,
+        bounds: (10, 90),
+        at_time: Some(40),
+    };
 
     #[test]
     fn a_new_group_begins_where_it_was_told_to() {

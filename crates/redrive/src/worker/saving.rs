@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::pending::{TransactionFailed, Transactions};
 use redrive_core::flow::{Flow, Now};
 use redrive_core::letter::{Letter, Size};
-use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal, TransactionFailed, Transactions};
+use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal};
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 
 use super::engine::{Engine, chain};
 use super::troubles::About;
 use super::{News, Spec, back_off};
-use crate::cluster::Cluster;
 use crate::Error;
+use crate::cluster::Cluster;
 
 /// How a commit of ours is known: this, and the id of the topic it is for.
 pub(crate) const TAG: &str = "redrive/1 ";

@@ -66,7 +66,8 @@ async fn flaky(shop: &Shop) -> Result<String> {
     shop.order("order 7", "cid", "a rug").await?;
     shop.order("order 8", "bob", "a bulb").await?;
     let charges = shop.charged(before, 4).await?;
-    let at_once: Vec<_> = charges.iter().filter(|charge| charge.attempt == 1 && charge.customer != "bob").collect();
+    let at_once: Vec<_> =
+        charges.iter().filter(|charge| charge.attempt == 1 && charge.customer != "bob").collect();
     let moody = charges.iter().position(|charge| charge.order == "order 6");
     let next = charges.iter().position(|charge| charge.order == "order 8");
     Ok(format!(
@@ -151,11 +152,13 @@ pub(super) fn table(played: &[Played]) -> String {
     let width = |column: fn(&Played) -> &str, title: &str| {
         played.iter().map(|played| column(played).chars().count()).max().unwrap_or(0).max(title.len())
     };
-    let (name, expected) = (width(|played| played.scene.name, "scene"), width(|played| played.scene.expected, "expected"));
+    let (name, expected) =
+        (width(|played| played.scene.name, "scene"), width(|played| played.scene.expected, "expected"));
     let mut table = format!("{:name$}  {:expected$}  seen\n", "scene", "expected");
     for played in played {
         let seen = if played.is_as_expected() { "the same" } else { &played.seen };
-        table.push_str(&format!("{:name$}  {:expected$}  {seen}\n", played.scene.name, played.scene.expected));
+        table
+            .push_str(&format!("{:name$}  {:expected$}  {seen}\n", played.scene.name, played.scene.expected));
     }
     table
 }

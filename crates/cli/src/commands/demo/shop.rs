@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive::{
-    Class, Classed, Clock, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Record, Running, Status,
-    Subscription, Worker,
+    Class, Classed, Clock, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Record, Running,
+    Status, Subscription, Worker,
 };
 use serde_json::json;
 
@@ -78,7 +78,11 @@ impl Shop {
 
     /// The payment provider goes away or comes back.
     pub(super) fn provider(&self, is_up: bool) {
-        self.teller.say(if is_up { "   the payment provider is back" } else { "   the payment provider goes away" });
+        self.teller.say(if is_up {
+            "   the payment provider is back"
+        } else {
+            "   the payment provider goes away"
+        });
         self.provider.is_up.store(is_up, Ordering::SeqCst);
     }
 
@@ -92,7 +96,11 @@ impl Shop {
                 return Ok(charges[before..].to_vec());
             }
             if clock.now().steady > deadline {
-                return Err(format!("only {} of {count} orders were charged in time", charges.len() - before).into());
+                return Err(format!(
+                    "only {} of {count} orders were charged in time",
+                    charges.len() - before
+                )
+                .into());
             }
             clock.sleep(Duration::from_millis(10)).await;
         }
@@ -105,7 +113,8 @@ impl Shop {
     /// The next dead letter.
     pub(super) async fn letter(&self) -> Result<Record> {
         let offset = *self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        let reader = Reader::from(self.cluster.settings(), format!("orders.billing.dlq/0/{offset}").parse()?)?;
+        let reader =
+            Reader::from(self.cluster.settings(), format!("orders.billing.dlq/0/{offset}").parse()?)?;
         let letter = tokio::select! {
             letter = reader.next() => letter?,
             () = Clock::system().sleep(PATIENCE) => return Err("the dead letter did not come in time".into()),
@@ -130,10 +139,11 @@ impl Shop {
 
 impl Provider {
     fn charge(&self, order: &Received) -> std::result::Result<(), Classed> {
-        let value: serde_json::Value = match serde_json::from_slice(order.value.as_deref().unwrap_or_default()) {
-            Ok(value) => value,
-            Err(error) => return Err(Classed::permanent(error)),
-        };
+        let value: serde_json::Value =
+            match serde_json::from_slice(order.value.as_deref().unwrap_or_default()) {
+                Ok(value) => value,
+                Err(error) => return Err(Classed::permanent(error)),
+            };
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
         let (id, customer, attempt) = (text("order"), text("customer"), order.attempt());
         let failed = |told: &str| self.teller.say(&format!("   {id}: attempt {attempt}: {told}"));

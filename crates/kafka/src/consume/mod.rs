@@ -1,0 +1,263 @@
+//! Consumes a topic as a member of a group. A thread of its own polls, whatever the receiver does; what
+//! comes goes to [`Events`], what to do comes through [`Consumer`]. It decides nothing: which partition
+//! begins where, when one is given up and what is committed is the caller's to say.
+
+mod ask;
+mod context;
+mod event;
+mod holding;
+mod poll;
+mod settings;
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
+use rdkafka::error::KafkaError;
+use rdkafka::topic_partition_list::TopicPartitionListElem;
+use rdkafka::{Offset, TopicPartitionList};
+use redrive_core::{Origin, Topic};
+use tokio::sync::mpsc;
+
+pub(crate) use ask::marked;
+pub use ask::{Committed, Mark};
+pub use event::{Batch, Event, Events, Turn};
+pub use settings::{ConsumerSettings, RESERVED};
+
+use crate::Error;
+use crate::native::Queue;
+use crate::wake::Wake;
+use context::Context;
+use holding::{Over, Start};
+
+/// How long librdkafka's own thread may take to turn to another offset. It waits for no broker.
+const SEEK: Duration = Duration::from_secs(10);
+
+/// A member of a group. Its clones are the same member; when the last is dropped, it leaves.
+#[derive(Clone)]
+pub struct Consumer {
+    link: Arc<Link>,
+    member: Arc<Member>,
+}
+
+/// What the polling thread and the callers share. The queues are dropped before their client.
+pub(crate) struct Link {
+    topic: Topic,
+    name: CString,
+    group: String,
+    queue: Queue,
+    main: Queue,
+    wake: Arc<Wake>,
+    /// One commit at a time: while one is under way, librdkafka begins no partition.
+    committing: tokio::sync::Mutex<()>,
+    consumer: BaseConsumer<Context>,
+}
+
+struct Member {
+    stop: Arc<AtomicBool>,
+    wake: Arc<Wake>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wake.wake();
+    }
+}
+
+/// The member's place in its group, as a transaction needs it.
+pub struct GroupMetadata(pub(crate) ConsumerGroupMetadata);
+
+/// Joins the group.
+pub fn join(settings: ConsumerSettings) -> Result<(Consumer, Events), Error> {
+    let (control, controls) = mpsc::unbounded_channel();
+    let (data, batches) = mpsc::channel(settings.queue_batches.max(1));
+    let batch = settings.batch;
+    let link = Arc::new(Link::new(settings, control)?);
+    let (stop, wake) = (Arc::new(AtomicBool::new(false)), link.wake.clone());
+    let thread = thread::Builder::new().name(format!("consume {}", link.topic)).spawn({
+        let (link, stop) = (link.clone(), stop.clone());
+        move || poll::run(&link, &data, &stop, batch)
+    });
+    let thread = thread.expect("a thread can be started");
+    let events = Events { control: controls, data: batches, ready: VecDeque::new(), wake: wake.clone() };
+    let member = Arc::new(Member { stop, wake, thread: Mutex::new(Some(thread)) });
+    Ok((Consumer { link, member }, events))
+}
+
+impl Link {
+    fn new(settings: ConsumerSettings, control: mpsc::UnboundedSender<Event>) -> Result<Self, Error> {
+        let context = Context::new(settings.topic.clone(), Arc::default(), control);
+        let wake = Arc::new(Wake::default());
+        let consumer = BaseConsumer::from_config_and_context(&settings.config(), context);
+        let mut consumer = consumer
+            .map_err(|source| Error::Client { brokers: settings.settings.brokers.clone(), source })?;
+        consumer.set_nonempty_callback({
+            let wake = wake.clone();
+            move || wake.wake()
+        });
+        let native = consumer.client().native_client();
+        let queue = Queue::new(native, wake.clone());
+        let main = Queue::main(native).expect("a consumer with a group has a queue");
+        let ConsumerSettings { topic, group, .. } = settings;
+        consumer.subscribe(&[topic.as_str()]).map_err(|source| Error::Join {
+            topic: topic.clone(),
+            group: group.clone(),
+            source,
+        })?;
+        let name = CString::new(topic.as_str()).expect("a topic's name has no zero in it");
+        Ok(Self {
+            topic,
+            name,
+            group,
+            queue,
+            main,
+            wake,
+            committing: tokio::sync::Mutex::default(),
+            consumer,
+        })
+    }
+
+    /// To our queue before it is fetched and after: when librdkafka stops a partition it ends the lead, and
+    /// may do so as late as just before it starts it again.
+    fn assign(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
+        let native = self.consumer.client().native_client();
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(self.topic.as_str(), partition, Offset::Offset(offset))?;
+        self.queue.lead(native, &self.name, partition);
+        self.consumer.resume(&list)?;
+        self.consumer.incremental_assign(&list)?;
+        self.queue.lead(native, &self.name, partition);
+        Ok(())
+    }
+
+    fn anew(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
+        self.consumer.incremental_unassign(&self.consumer.context().list(&[partition]))?;
+        self.assign(partition, offset)
+    }
+
+    fn seek(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(self.topic.as_str(), partition, Offset::Offset(offset))?;
+        self.consumer.resume(&list)?;
+        let sought = self.consumer.seek_partitions(list, SEEK)?;
+        sought.elements().iter().try_for_each(TopicPartitionListElem::error)
+    }
+}
+
+impl Consumer {
+    /// Starts fetching a partition that is ours from this offset on, or goes there if it is read already.
+    /// What was fetched before and not handed over is dropped; what was handed over bears an earlier turn.
+    ///
+    /// It waits for librdkafka's own thread, not for a broker.
+    pub fn begin(&self, partition: i32, offset: i64) -> Result<Turn, Error> {
+        let link = &self.link;
+        let mut holding = link.consumer.context().holding();
+        let Some((turn, start)) = holding.begin(partition, offset) else {
+            return Err(Error::NotOurs { topic: link.topic.clone(), partition });
+        };
+        let start = match start {
+            Start::Seek if link.seek(partition, offset).is_ok() => return Ok(turn),
+            Start::Seek => holding.anew(partition),
+            other => other,
+        };
+        let begun = match start {
+            Start::Assign => link.assign(partition, offset),
+            Start::Anew => link.anew(partition, offset),
+            Start::Seek | Start::Later => Ok(()),
+        };
+        begun.map_err(|source| {
+            holding.unbegin(partition);
+            Error::Begin { at: Origin { topic: link.topic.clone(), partition, offset }, source }
+        })?;
+        Ok(turn)
+    }
+
+    /// Gives partitions up: nothing more of them comes. Those that the group asked back it gets when all of
+    /// them are given up; others stay this consumer's, silent until they begin again.
+    pub fn give_up(&self, partitions: &[i32]) -> Result<(), Error> {
+        let link = &self.link;
+        let mut holding = link.consumer.context().holding();
+        let given_up = holding.give_up(partitions);
+        let mut result = Ok(());
+        if !given_up.still.is_empty() {
+            result = link.consumer.pause(&link.consumer.context().list(&given_up.still));
+        }
+        if let Some(over) = given_up.over {
+            result = result.and(self.end_revocation(&over));
+        }
+        result.map_err(|source| Error::GiveUp {
+            topic: link.topic.clone(),
+            partitions: partitions.to_vec(),
+            source,
+        })
+    }
+
+    /// The unassignment is what the group waits for, even of nothing.
+    fn end_revocation(&self, over: &Over) -> Result<(), KafkaError> {
+        let link = &self.link;
+        link.consumer.incremental_unassign(&link.consumer.context().list(&over.unassign))?;
+        over.anew.iter().try_for_each(|(partition, offset)| link.anew(*partition, *offset))
+    }
+
+    /// Stops fetching a partition and drops what was fetched and not handed over; it is fetched again.
+    pub fn pause(&self, partition: i32) -> Result<(), Error> {
+        self.flow("pause", partition, |list| self.link.consumer.pause(list))
+    }
+
+    /// Goes on where [`Consumer::pause`] stopped.
+    pub fn resume(&self, partition: i32) -> Result<(), Error> {
+        self.flow("resume", partition, |list| self.link.consumer.resume(list))
+    }
+
+    fn flow(
+        &self,
+        deed: &'static str,
+        partition: i32,
+        act: impl FnOnce(&TopicPartitionList) -> Result<(), KafkaError>,
+    ) -> Result<(), Error> {
+        let topic = &self.link.topic;
+        // Under the lock: a pause amid a taking would go back to before what is being taken.
+        let holding = self.link.consumer.context().holding();
+        if !holding.reads(partition) {
+            return Err(Error::NotOurs { topic: topic.clone(), partition });
+        }
+        act(&self.link.consumer.context().list(&[partition])).map_err(|source| Error::Flow {
+            deed,
+            topic: topic.clone(),
+            partition,
+            source,
+        })
+    }
+
+    /// Whether the membership is lost and that has not been reported yet.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.link.consumer.assignment_lost()
+    }
+
+    /// The place in the group at this moment.
+    #[must_use]
+    pub fn group_metadata(&self) -> Option<GroupMetadata> {
+        self.link.consumer.group_metadata().map(GroupMetadata)
+    }
+
+    /// Leaves the group and waits until it has been told. What is held is given up without a word.
+    pub async fn leave(self) {
+        self.member.stop.store(true, Ordering::SeqCst);
+        self.member.wake.wake();
+        let thread = self.member.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The client is taken down there, too, if this is the last that holds it: that can take a while.
+        let left = tokio::task::spawn_blocking(move || {
+            let _ = thread.map(JoinHandle::join);
+            drop(self);
+        });
+        let _ = left.await;
+    }
+}

@@ -1,0 +1,96 @@
+//! How a consumer is set up: what Redrive promises, then what its user wants, then defaults.
+
+use rdkafka::ClientConfig;
+use redrive_core::Topic;
+
+use crate::Settings;
+
+/// Properties that a user cannot set: another value would break a promise.
+///
+/// Offsets are committed by us and only for what is done; a position is never reset behind our back; and
+/// partitions come and go one by one, which only cooperative assignors do.
+pub const RESERVED: &[&str] = &[
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "group.id",
+    "partition.assignment.strategy",
+];
+
+/// What a consumer is made of.
+#[derive(Debug, Clone)]
+pub struct ConsumerSettings {
+    /// Where the cluster is.
+    pub settings: Settings,
+    /// What to consume.
+    pub topic: Topic,
+    /// As whom.
+    pub group: String,
+    /// The most records that are handed over at once.
+    pub batch: usize,
+    /// How many such handfuls may wait for the receiver; the rest waits in librdkafka, then at the broker.
+    pub queue_batches: usize,
+}
+
+impl ConsumerSettings {
+    /// The usual sizes.
+    #[must_use]
+    pub fn of(settings: Settings, topic: Topic, group: impl Into<String>) -> Self {
+        Self { settings, topic, group: group.into(), batch: 1_000, queue_batches: 16 }
+    }
+
+    pub(crate) fn config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        for (name, value) in DEFAULTS {
+            config.set(*name, *value);
+        }
+        let users = self.settings.client();
+        for (name, value) in users.config_map() {
+            config.set(name, value);
+        }
+        config.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
+        config.set("auto.offset.reset", "error").set("group.id", &self.group);
+        // With KIP-848 the broker assigns, and librdkafka refuses to be told how.
+        match config.get("group.protocol") {
+            Some("consumer") => config.remove("partition.assignment.strategy"),
+            _ => config.set("partition.assignment.strategy", "cooperative-sticky"),
+        };
+        config
+    }
+}
+
+const DEFAULTS: &[(&str, &str)] = &[
+    ("isolation.level", "read_committed"),
+    ("allow.auto.create.topics", "false"),
+    // For all partitions together, as they share one queue. It is overshot by what is being fetched.
+    ("queued.max.messages.kbytes", "65536"),
+    // When the queue was full, a partition is left alone for this long. The default of a second is
+    // longer than it takes to empty the queue.
+    ("fetch.queue.backoff.ms", "10"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(properties: &[(&str, &str)]) -> ClientConfig {
+        let mut settings = Settings::of("b");
+        settings.properties = properties.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        ConsumerSettings::of(settings, "orders".parse().unwrap(), "payments").config()
+    }
+
+    #[test]
+    fn a_user_may_set_anything_but_what_breaks_a_promise() {
+        let users: Vec<_> = RESERVED.iter().map(|name| (*name, "theirs")).collect();
+        let config = config(&[users, vec![("isolation.level", "read_uncommitted")]].concat());
+        assert_eq!(config.get("isolation.level"), Some("read_uncommitted"));
+        assert!(RESERVED.iter().all(|name| config.get(name) != Some("theirs")));
+    }
+
+    #[test]
+    fn the_new_protocol_is_not_told_how_to_assign() {
+        assert_eq!(config(&[]).get("partition.assignment.strategy"), Some("cooperative-sticky"));
+        let new = config(&[("group.protocol", "consumer"), ("partition.assignment.strategy", "range")]);
+        assert_eq!(new.get("partition.assignment.strategy"), None);
+    }
+}

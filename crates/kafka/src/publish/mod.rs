@@ -1,0 +1,174 @@
+//! Publishes records, and knows of each whether the broker has confirmed it. Records are on their way in
+//! the order of the calls, none waits for another's confirmation, and none is lost when there are more of
+//! them than librdkafka holds.
+
+mod outbox;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rdkafka::ClientConfig;
+use rdkafka::message::{Header, OwnedHeaders};
+use redrive_core::headers::Headers;
+use redrive_core::{Origin, Timestamp, Topic};
+use tokio::sync::oneshot;
+
+use crate::{Error, Refusal, Settings};
+use outbox::Outbox;
+
+/// A record on its way to a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where to.
+    pub topic: Topic,
+    /// Which partition; by the key if absent.
+    pub partition: Option<i32>,
+    /// Its timestamp; the time of publishing if absent.
+    pub timestamp: Option<Timestamp>,
+    /// Its key.
+    pub key: Option<Bytes>,
+    /// Its value.
+    pub value: Option<Bytes>,
+    /// Its headers, in this order.
+    pub headers: Headers,
+}
+
+impl Outgoing {
+    /// A record for this topic, with nothing in it.
+    #[must_use]
+    pub fn to(topic: Topic) -> Self {
+        Self { topic, partition: None, timestamp: None, key: None, value: None, headers: Headers::default() }
+    }
+
+    /// With this key.
+    #[must_use]
+    pub fn key(self, key: impl Into<Bytes>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+
+    /// With this value.
+    #[must_use]
+    pub fn value(self, value: impl Into<Bytes>) -> Self {
+        Self { value: Some(value.into()), ..self }
+    }
+
+    /// For this partition, whatever the key.
+    #[must_use]
+    pub fn partition(self, partition: i32) -> Self {
+        Self { partition: Some(partition), ..self }
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<Bytes>) -> Self {
+        self.headers.push(name, Some(value.into()));
+        self
+    }
+}
+
+/// How records are published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publishing {
+    /// How long a record may take until it is confirmed, retries included.
+    pub timeout: Duration,
+    /// The smallest of the limits of the topics that are written; librdkafka's megabyte if absent.
+    pub max_message_bytes: Option<usize>,
+}
+
+impl Default for Publishing {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(10), max_message_bytes: None }
+    }
+}
+
+impl Publishing {
+    pub(crate) fn config(&self, settings: &Settings) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        let timeout = self.timeout.as_millis();
+        config.set("linger.ms", "5");
+        // A set-aside record must not make a topic with whatever the broker's defaults are.
+        config.set("allow.auto.create.topics", "false");
+        // A topic that is missing is looked for this long, from its first record on; then it is said to be
+        // missing, before its records time out for no given reason. It is asked for again every second.
+        config.set("topic.metadata.propagation.max.ms", (timeout / 2).to_string());
+        // So soon is it known that a topic has got more partitions.
+        config.set("topic.metadata.refresh.interval.ms", "5000");
+        for (name, value) in settings.client().config_map() {
+            config.set(name, value);
+        }
+        config.set("message.timeout.ms", timeout.to_string());
+        if let Some(bytes) = self.max_message_bytes {
+            // A batch that is larger than the topic accepts is refused as one; librdkafka does not split it.
+            config.set("message.max.bytes", bytes.to_string()).set("batch.size", bytes.to_string());
+        }
+        config
+    }
+}
+
+/// Publishes to one cluster: idempotent, confirmed by all replicas in sync. Clones are the same publisher;
+/// what is not confirmed when the last is dropped may be lost.
+#[derive(Clone)]
+pub struct Publisher {
+    outbox: Arc<Outbox>,
+}
+
+impl Publisher {
+    /// A publisher; connections are made when they are needed.
+    pub fn new(settings: &Settings, publishing: &Publishing) -> Result<Self, Error> {
+        let mut config = publishing.config(settings);
+        config.set("enable.idempotence", "true");
+        let outbox = Outbox::start(&config);
+        let outbox = outbox.map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
+        Ok(Self { outbox })
+    }
+
+    /// Sends a record on its way, now; where it stands, once the broker has confirmed it. It is published
+    /// even if nobody waits for that.
+    pub fn publish(&self, record: Outgoing) -> impl Future<Output = Result<Origin, Error>> + Send + use<> {
+        let topic = record.topic.clone();
+        let (confirm, confirmed) = oneshot::channel();
+        self.outbox.put(record, confirm);
+        // The outbox lives until the answer: what is under way ends with it.
+        let outbox = self.outbox.clone();
+        async move {
+            let answer = confirmed.await.unwrap_or_else(|_| Err(outbox::cut_off()));
+            drop(outbox);
+            match answer {
+                Ok((partition, offset)) => Ok(Origin { topic, partition, offset }),
+                Err(source) => Err(Error::Publish { topic, kind: Refusal::of(&source), source }),
+            }
+        }
+    }
+
+    /// Waits until all that is under way is confirmed or refused.
+    pub async fn flush(&self, timeout: Duration) -> Result<(), Error> {
+        let outbox = self.outbox.clone();
+        tokio::task::spawn_blocking(move || outbox.flush(timeout)).await?.map_err(Error::Flush)
+    }
+}
+
+pub(crate) fn native(headers: &Headers) -> Option<OwnedHeaders> {
+    let count = headers.iter().len();
+    (count > 0).then(|| {
+        headers.iter().fold(OwnedHeaders::new_with_capacity(count), |native, header| {
+            native.insert(Header { key: &header.name, value: header.value.as_deref() })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_never_larger_than_the_smallest_topic_accepts() {
+        let publishing = Publishing { timeout: Duration::from_secs(8), max_message_bytes: Some(50_000) };
+        let mut settings = Settings::of("b");
+        settings.properties = vec![("batch.size".to_owned(), "1000000".to_owned())];
+        let config = publishing.config(&settings);
+        let told = ["message.max.bytes", "batch.size", "message.timeout.ms"].map(|name| config.get(name));
+        assert_eq!(told, [Some("50000"), Some("50000"), Some("8000")]);
+    }
+}
