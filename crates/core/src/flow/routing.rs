@@ -60,8 +60,8 @@ impl Flow {
         };
         let past = ticket.past.insert(past);
         past.trail.note(&past.failure, class, now.wall);
-        // Another key was tried after this one had failed, and it went well: this is no outage.
-        let alone = past.blocked_at.is_some_and(|failed| self.last_success >= failed);
+        // Another key was tried later than this one at its failure before, and it went well: no outage.
+        let alone = past.blocked_at.is_some_and(|started| self.last_success > started);
         let class = if class == Class::Outage && alone { Class::NotReady } else { class };
         let mut route = self.settings.rules.route(class, asked, &past.history, now.wall);
         if undecodable && route == Route::Bury(Reason::Permanent) {
@@ -122,11 +122,13 @@ impl Flow {
     }
 
     fn block(&mut self, id: Id, scope: Option<i32>, wait: Duration, surge: bool, now: Now) {
-        let next_start = self.starts + 1;
-        if let Some(past) = self.tickets.get_mut(id).and_then(|ticket| ticket.past.as_mut()) {
-            past.blocked_at = Some(next_start);
+        if let Some(ticket) = self.tickets.get_mut(id) {
+            ticket.place = Place::Blocked;
+            let started = ticket.started;
+            if let Some(past) = &mut ticket.past {
+                past.blocked_at = Some(started);
+            }
         }
-        self.place(id, Place::Blocked);
         match self.gates.entry(scope) {
             Entry::Occupied(mut gate) => gate.get_mut().block(id, wait, now.steady),
             Entry::Vacant(open) => {

@@ -62,7 +62,7 @@ pub struct Past {
     pub failure: Failure,
     /// The class it was given.
     pub class: Class,
-    /// The next start when it last failed by an outage: what starts later and succeeds speaks against it.
+    /// The start of the attempt that last met an outage: what started later and succeeds speaks against it.
     pub(super) blocked_at: Option<u64>,
 }
 
