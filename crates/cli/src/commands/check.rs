@@ -136,6 +136,7 @@ fn order(subscription: &Subscription) -> String {
     let by = match &subscription.order_by {
         OrderBy::None => return "none: records are independent of each other".to_owned(),
         OrderBy::Key => "by key".to_owned(),
+        OrderBy::Partition => "by partition: one record after the other".to_owned(),
         OrderBy::Header(name) => format!("by the header {name}"),
         OrderBy::Json(pointer) => format!("by {pointer} in the JSON value"),
     };

@@ -115,9 +115,10 @@ impl Shop {
         let offset = *self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         let reader =
             Reader::from(self.cluster.settings(), format!("orders.billing.dlq/0/{offset}").parse()?)?;
+        let clock = Clock::system();
         let letter = tokio::select! {
             letter = reader.next() => letter?,
-            () = Clock::system().sleep(PATIENCE) => return Err("the dead letter did not come in time".into()),
+            () = clock.sleep(PATIENCE) => return Err("the dead letter did not come in time".into()),
         };
         *self.letters.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Ok(letter)
@@ -126,9 +127,10 @@ impl Shop {
     /// Waits until the worker's state is so.
     pub(super) async fn until(&self, what: &str, is_so: impl FnMut(&Status) -> bool) -> Result<Status> {
         let mut status = self.running.statuses()[0].clone();
+        let clock = Clock::system();
         tokio::select! {
             found = status.wait_for(is_so) => Ok(found?.clone()),
-            () = Clock::system().sleep(PATIENCE) => Err(format!("not in time: {what}").into()),
+            () = clock.sleep(PATIENCE) => Err(format!("not in time: {what}").into()),
         }
     }
 
