@@ -172,6 +172,7 @@ impl Engine {
                 idle = false;
                 self.act(action, now);
             }
+            self.attempts.took(self.clock.now().steady.saturating_sub(now.steady));
             self.attempts.start_gathered();
             while let Some(done) = self.attempts.next_done() {
                 idle = false;
