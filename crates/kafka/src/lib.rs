@@ -10,6 +10,7 @@ mod native;
 mod publish;
 mod read;
 mod settings;
+mod transact;
 mod wake;
 
 pub use consume::{
@@ -19,3 +20,4 @@ pub use error::{Error, Refusal};
 pub use publish::{Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use settings::{Settings, check_property};
+pub use transact::{Transacting, TransactionFailed, Transactions};
