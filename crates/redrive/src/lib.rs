@@ -1,0 +1,4 @@
+//! Reliable Kafka consumption, as a library.
+#![warn(missing_docs)]
+
+pub mod topics;
