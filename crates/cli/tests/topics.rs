@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redrive_broker::{Broker, BrokerConfig};
 use redrive_kafka::{Admin, Settings};
@@ -247,9 +247,8 @@ async fn too_few_replicas_are_told_with_the_command_that_mends_them() {
 #[tokio::test]
 async fn a_cluster_that_cannot_be_reached_is_named_in_time() {
     let scene = Scene::embedded().await;
-    let begun = Instant::now();
-    let ran = scene.run(&["topics", "plan", "--brokers", "127.0.0.1:1"]).await;
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let run = scene.run(&["topics", "plan", "--brokers", "127.0.0.1:1"]);
+    let ran = tokio::time::timeout(Duration::from_secs(15), run).await.expect("an answer in time");
     assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
     for expected in ["cannot reach Kafka at 127.0.0.1:1", "Connection refused", "--brokers ADDRESS"] {
         assert!(ran.err.contains(expected), "{}", ran.err);

@@ -53,7 +53,7 @@ async fn a_topic_is_made_grown_and_altered(settings: &Settings) {
     assert_eq!(id.to_string().parse(), Ok(id));
     assert_eq!(made.settings["retention.ms"].value, "86400000");
     assert_eq!(made.settings["retention.ms"].set_for, SetFor::Topic);
-    assert_eq!(made.settings["min.insync.replicas"].value, "1");
+    assert_eq!(made.settings["min.insync.replicas"].set_for, SetFor::All);
 
     admin.add_partitions(&name, 5).await.unwrap();
     admin.alter(&name, &values(&[("max.message.bytes", "2000000")])).await.unwrap();
