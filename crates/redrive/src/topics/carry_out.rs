@@ -6,12 +6,14 @@ use std::time::Duration;
 use redrive_config::Subscription;
 use redrive_kafka::{Admin, Error, Refusal};
 
-use super::found::look;
-use super::plan::{Change, Plan, Step, plan};
+use super::found::{Found, look};
+use super::plan::{Change, Note, Plan, Step, plan};
 use super::verify::{Mender, Mismatch, verify};
 
 /// How long the brokers may take to learn of a change.
 const SPREAD: Duration = Duration::from_secs(10);
+/// How often they are asked.
+const TURN: Duration = Duration::from_millis(100);
 
 /// Why a worker cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +48,7 @@ pub async fn carry_out(admin: &Admin, step: &Step) -> Result<(), Error> {
 /// what is left then.
 pub async fn settle(admin: &Admin, subscriptions: &[Subscription]) -> Result<Plan, Error> {
     let until_done = async {
-        let mut turns = tokio::time::interval(Duration::from_millis(100));
+        let mut turns = tokio::time::interval(TURN);
         loop {
             turns.tick().await;
             let left = plan(subscriptions, &look(admin, subscriptions).await?);
@@ -63,25 +65,68 @@ pub async fn settle(admin: &Admin, subscriptions: &[Subscription]) -> Result<Pla
 
 /// Verifies the topics of the subscriptions; those with `auto-create` are mended first. To be called
 /// before anything is consumed, and again when a source has gained partitions: its other topics grow
-/// before the new partitions are read.
-pub async fn ensure(admin: &Admin, subscriptions: &[Subscription], mender: &Mender) -> Result<Plan, Unready> {
-    let found = look(admin, subscriptions).await?;
-    let automatic: Vec<_> = subscriptions.iter().filter(|one| one.auto_create).cloned().collect();
-    let mut refused = None;
-    let mend = plan(&automatic, &found);
-    for step in mend.doable() {
-        // Another worker may be at it: what counts is how the topics are in the end.
-        refused = carry_out(admin, step).await.err().or(refused);
+/// before the new partitions are read. A broker may not know of the growth yet; what was verified
+/// shows whether it did.
+pub async fn ensure(
+    admin: &Admin,
+    subscriptions: &[Subscription],
+    mender: &Mender,
+) -> Result<Ready, Unready> {
+    let mut mending = Mending::default();
+    let mended = tokio::time::timeout(SPREAD, mending.mend(admin, subscriptions)).await;
+    let found = match (mended, mending.refused) {
+        // Not looked at again: another broker may be behind the one that answered.
+        (Ok(found), _) => found?,
+        (Err(_), Some(refused)) => return Err(refused.into()),
+        (Err(_), None) => look(admin, subscriptions).await?,
+    };
+    let plan = plan(subscriptions, &found);
+    verify(&plan, mender)?;
+    Ok(Ready { found, notes: plan.notes })
+}
+
+/// Topics that are as they must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// How they are: ids and partitions of the sources too.
+    pub found: Found,
+    /// What is worth knowing.
+    pub notes: Vec<Note>,
+}
+
+/// Topics on their way to what they must be.
+#[derive(Default)]
+struct Mending {
+    /// No step is taken twice: brokers may still show what was before it.
+    taken: Vec<Step>,
+    /// Another worker may be at it too, so that a refusal counts only if the topics stay as they are.
+    refused: Option<Error>,
+}
+
+impl Mending {
+    /// The topics, once those of subscriptions with `auto-create` need nothing more that we can do.
+    async fn mend(&mut self, admin: &Admin, subscriptions: &[Subscription]) -> Result<Found, Error> {
+        let automatic: Vec<_> = subscriptions.iter().filter(|one| one.auto_create).cloned().collect();
+        let mut turns = tokio::time::interval(TURN);
+        loop {
+            turns.tick().await;
+            let found = look(admin, subscriptions).await?;
+            let left = plan(&automatic, &found);
+            if left.doable().next().is_none() {
+                return Ok(found);
+            }
+            for step in left.doable().filter(|step| !self.taken.contains(step)).cloned().collect::<Vec<_>>() {
+                match carry_out(admin, &step).await {
+                    Err(error) if error.refusal().is_some_and(is_final) => return Err(error),
+                    outcome => self.refused = outcome.err().or(self.refused.take()),
+                }
+                self.taken.push(step);
+            }
+        }
     }
-    if mend.is_done() {
-        let plan = plan(subscriptions, &found);
-        return Ok(verify(&plan, mender).map(|()| plan)?);
-    }
-    let left = settle(admin, &automatic).await?;
-    match refused {
-        Some(refused) if left.doable().next().is_some() => return Err(refused.into()),
-        Some(_) | None => {}
-    }
-    let plan = plan(subscriptions, &look(admin, subscriptions).await?);
-    Ok(verify(&plan, mender).map(|()| plan)?)
+}
+
+/// Whether waiting for others is of no use.
+fn is_final(refusal: &Refusal) -> bool {
+    refusal.is_denied() || refusal.is_out_of_reach()
 }

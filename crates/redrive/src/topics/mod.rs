@@ -15,7 +15,7 @@ mod verify;
 mod wanted;
 
 pub use acls::{Acl, Operation, Pattern, Resource, acls, transactional_prefix};
-pub use carry_out::{Unready, carry_out, ensure, settle};
+pub use carry_out::{Ready, Unready, carry_out, ensure, settle};
 pub use found::{Found, look, look_around};
 pub use plan::{Change, Note, Plan, Step, plan};
 pub use verify::{Mender, Mismatch, verify};
