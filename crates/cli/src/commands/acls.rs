@@ -79,7 +79,7 @@ impl Acls {
             let operations = operations(acl).join(", ");
             let _ = writeln!(
                 text,
-                "{:<16}  {:<width$}  {operations}\n{:<16}  {:<width$}  for {}",
+                "{:<16}  {:<width$}  {operations}\n{:<16}  {:<width$}  {}",
                 acl.resource.name(),
                 named(acl),
                 "",

@@ -91,7 +91,7 @@ pub fn acls(subscription: &Subscription) -> Vec<Acl> {
     };
     let source = literal(Resource::Topic, subscription.topic.as_str(), of_source(subscription), "the source");
     let group =
-        literal(Resource::Group, &subscription.group, vec![Operation::Read], "to join it and to commit");
+        literal(Resource::Group, &subscription.group, vec![Operation::Read], "joined, and committed to");
     let topics = uses(subscription).into_iter().map(|used| {
         literal(Resource::Topic, used.topic.as_str(), of_used(&used, subscription), what_for(used.role))
     });
