@@ -7,4 +7,4 @@ mod real;
 mod topics;
 
 pub use real::{Cluster, kafka, postgres};
-pub use topics::{new_name, new_topic, new_topic_with};
+pub use topics::{delete_topic, new_name, new_topic, new_topic_with};

@@ -40,16 +40,31 @@ pub async fn new_topic_with(
     settings: &[(&str, &str)],
 ) -> String {
     let name = new_name(purpose);
-    let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &cluster.brokers);
-    for (property, value) in &cluster.properties {
-        config.set(property, value);
-    }
-    let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
+    let admin = admin(cluster);
     let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
     let topic = settings.iter().fold(topic, |topic, (setting, value)| topic.set(setting, value));
     let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
     let made = admin.create_topics([&topic], &options).await.expect("an answer of the cluster");
     assert!(made.iter().all(Result::is_ok), "cannot make {name}: {made:?}");
     name
+}
+
+/// Deletes a topic.
+///
+/// # Panics
+/// If the cluster refuses.
+pub async fn delete_topic(cluster: &Cluster, name: &str) {
+    let deleted = admin(cluster).delete_topics(&[name], &AdminOptions::new()).await.expect("an answer");
+    for result in deleted {
+        result.expect("a topic that is gone");
+    }
+}
+
+fn admin(cluster: &Cluster) -> AdminClient<DefaultClientContext> {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", &cluster.brokers);
+    for (property, value) in &cluster.properties {
+        config.set(property, value);
+    }
+    config.create().expect("an admin client")
 }
