@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
@@ -40,16 +39,22 @@ pub async fn new_topic_with(
     settings: &[(&str, &str)],
 ) -> String {
     let name = new_name(purpose);
-    let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &cluster.brokers);
-    for (property, value) in &cluster.properties {
-        config.set(property, value);
-    }
-    let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
+    let admin: AdminClient<DefaultClientContext> = cluster.client().create().expect("an admin client");
     let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
     let topic = settings.iter().fold(topic, |topic, (setting, value)| topic.set(setting, value));
     let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
     let made = admin.create_topics([&topic], &options).await.expect("an answer of the cluster");
     assert!(made.iter().all(Result::is_ok), "cannot make {name}: {made:?}");
     name
+}
+
+/// Deletes a topic. On Kafka its name may be taken for a little longer.
+///
+/// # Panics
+/// If the cluster refuses.
+pub async fn delete_topic(cluster: &Cluster, name: &str) {
+    let admin: AdminClient<DefaultClientContext> = cluster.client().create().expect("an admin client");
+    let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
+    let deleted = admin.delete_topics(&[name], &options).await.expect("an answer of the cluster");
+    assert!(deleted.iter().all(Result::is_ok), "cannot delete {name}: {deleted:?}");
 }
