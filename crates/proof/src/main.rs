@@ -75,7 +75,10 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    tracing_subscriber::fmt().with_ansi(false).with_writer(log.clone()).init();
+    let events = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG);
+    events.with_writer(log.clone()).init();
     match run(arguments, log.clone()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -7,6 +7,7 @@ use redrive_broker::faults::{ApiKey, Effect, Fault, ResponseError};
 
 use crate::on_embedded;
 use crate::place::{Place, Sent};
+use crate::subject::SUBJECT;
 
 on_embedded!(
     letters_that_are_refused_delayed_or_cut_off_are_written_once_in_the_end,
@@ -30,7 +31,7 @@ async fn letters_that_are_refused_delayed_or_cut_off_are_written_once_in_the_end
         Effect::Unanswered,
     ];
     for (n, effect) in (1..).zip(effects) {
-        faults.order(Fault::next(ApiKey::Produce, effect).nth(2 * n).mentioning(&dlq));
+        faults.order(Fault::next(ApiKey::Produce, effect).nth(2 * n).mentioning(&dlq).from_client(SUBJECT));
     }
     let sent = some_bad(&place, 2_000, 10).await;
     let worker = place.worker().start();
@@ -58,7 +59,7 @@ async fn commits_that_fail_are_made_again(place: Place) {
         Effect::Unanswered,
     ];
     for effect in effects {
-        faults.order(Fault::next(ApiKey::OffsetCommit, effect));
+        faults.order(Fault::next(ApiKey::OffsetCommit, effect).from_client(SUBJECT));
     }
     let sent = some_bad(&place, 1_000, 50).await;
     let worker = place.worker().start();
@@ -80,7 +81,7 @@ async fn fetches_that_fail_are_made_again(place: Place) {
         Effect::Unanswered,
     ];
     for (n, effect) in (1..).zip(effects) {
-        faults.order(Fault::next(ApiKey::Fetch, effect).nth(2 * n));
+        faults.order(Fault::next(ApiKey::Fetch, effect).nth(2 * n).from_client(SUBJECT));
     }
     let sent = some_bad(&place, 1_000, 50).await;
     let worker = place.worker().start();

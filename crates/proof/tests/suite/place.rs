@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) admin: Admin,
     pub(crate) topic: String,
     pub(crate) group: String,
-    pub(crate) folder: TempDir,
+    folder: TempDir,
     publisher: Publisher,
     broker: Option<Mutex<Broker>>,
 }
@@ -195,6 +195,16 @@ impl Place {
         let (calls, letters) = (self.calls(), self.letters(partitions).await);
         calls.judge(sent, &letters);
         Verdict { calls, letters }
+    }
+}
+
+/// What a test that fails leaves behind is its log.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.folder.disable_cleanup(true);
+            println!("the log is {}", self.file("log").display());
+        }
     }
 }
 

@@ -8,6 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::place::Place;
 
+/// What the clients of a worker are called.
+pub(crate) const SUBJECT: &str = "subject";
+
 /// A worker to be started.
 pub(crate) struct Command<'a> {
     place: &'a Place,
@@ -23,6 +26,8 @@ impl<'a> Command<'a> {
         command.args(["--brokers", &place.cluster.brokers, "--topic", &place.topic, "--group", &place.group]);
         command.arg("--log").arg(place.file("log")).stdin(Stdio::null());
         let command = Self { place, command };
+        // By its name faults tell it from the test's own clients.
+        let command = command.property("client.id", SUBJECT);
         // The shortest session that brokers allow: what dies is missed soon.
         command.property("session.timeout.ms", "6000").property("heartbeat.interval.ms", "500")
     }
