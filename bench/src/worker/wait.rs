@@ -26,15 +26,16 @@ impl Wait {
 
     pub(crate) async fn pass(&self) {
         let (done, wait) = oneshot::channel();
-        let due = clock::now() + self.time;
+        self.ask(done);
+        let _ = wait.await;
+    }
+
+    fn ask(&self, done: oneshot::Sender<()>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push_back((due, done));
-        let first = queue.len() == 1;
-        drop(queue);
-        if first {
+        queue.push_back((clock::now() + self.time, done));
+        if queue.len() == 1 {
             self.more.notify_one();
         }
-        let _ = wait.await;
     }
 
     fn serve(&self) {

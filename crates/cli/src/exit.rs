@@ -9,6 +9,8 @@ pub(crate) enum Exit {
     Failed,
     /// The command line is wrong.
     Usage,
+    /// Some of it is done and some is not, or a check found something to do.
+    Partly,
     /// The configuration is invalid.
     Config,
 }
@@ -19,6 +21,7 @@ impl Exit {
             Self::Ok => 0,
             Self::Failed => 1,
             Self::Usage => 2,
+            Self::Partly => 3,
             Self::Config => 78,
         }
     }

@@ -1,6 +1,8 @@
 //! The program `redrive`: one file per command. Data goes to stdout, everything else to stderr.
 
+mod cluster;
 mod commands;
+mod config_file;
 mod exit;
 mod human;
 mod screen;
@@ -24,10 +26,12 @@ const EXAMPLES: &str = "Examples:
   redrive demo                                     what it is, in a minute
   redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
+  redrive topics plan -c redrive.toml              what would be created or changed, and why
+  redrive acls -c redrive.toml -o commands         what a worker must be allowed to do
   redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
   redrive completions bash > /etc/bash_completion.d/redrive
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 78 invalid configuration.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 78 invalid configuration.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -37,6 +41,10 @@ enum Command {
     Explain(commands::explain::Explain),
     /// Watch a small shop in which things go wrong, on a broker inside this process
     Demo(commands::demo::Demo),
+    /// Plan, create and mend the topics of a configuration
+    Topics(commands::topics::Topics),
+    /// Print the ACLs that a worker needs, and no more
+    Acls(commands::acls::Acls),
     /// Run the embedded broker on its own
     Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
@@ -50,6 +58,8 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Topics(topics) => topics.run(),
+        Command::Acls(acls) => acls.run(),
         Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),

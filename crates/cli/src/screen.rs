@@ -1,6 +1,7 @@
 //! What goes to the terminal: colours where there is one, and no fuss when the reader has left.
 
 use std::env;
+use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 use crate::exit::Exit;
@@ -24,6 +25,30 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn is_coloured() -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stderr().is_terminal() && !unwanted
+}
+
+/// Whether a person is there to be asked.
+pub(crate) fn has_person() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a person; anything but yes is no.
+pub(crate) fn is_wanted(question: &str) -> io::Result<bool> {
+    write!(io::stderr(), "{question} [y/N] ")?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// An error with its causes, each once.
+pub(crate) fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
 }
 
 /// Says that a command failed.

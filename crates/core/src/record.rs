@@ -29,4 +29,11 @@ impl Record {
         let headers = self.headers.iter().map(|header| header.name.len() + length(header.value.as_ref()));
         length(self.key.as_ref()) + length(self.value.as_ref()) + headers.sum::<usize>()
     }
+
+    /// The same record in memory of its own, so that keeping it keeps nothing else.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let own = |bytes: &Option<Bytes>| bytes.as_deref().map(Bytes::copy_from_slice);
+        Self { key: own(&self.key), value: own(&self.value), ..self.clone() }
+    }
 }

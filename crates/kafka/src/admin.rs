@@ -21,6 +21,9 @@ use crate::{Error, Settings};
 /// How long a broker may take to answer; a cluster that cannot be reached is told after it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a change is looked for that takes its time.
+const TURN: Duration = Duration::from_millis(50);
+
 /// A topic as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicState {
@@ -134,7 +137,7 @@ impl Admin {
         for (name, layout) in described {
             let name: Topic = name.parse()?;
             match layout {
-                Ok(layout) => drop(found.insert(name.clone(), outlined(name, layout))),
+                Ok(layout) => drop(found.insert(name.clone(), outlined(name, &layout))),
                 Err(refusal) if refusal.is_missing() => {}
                 Err(source) => return Err(Error::Describe { topics: name.to_string(), source }),
             }
@@ -170,7 +173,7 @@ impl Admin {
         Ok(settings)
     }
 
-    /// Makes a topic.
+    /// Makes a topic, and waits until it can be seen.
     pub async fn create(
         &self,
         topic: &Topic,
@@ -182,7 +185,21 @@ impl Admin {
         let asked = self.wait(move |client| {
             native::create(client, name.as_str(), (partitions, replication), &settings, PATIENCE)
         });
-        asked.await.map_err(|source| self.unchanged("create", topic, source))
+        asked.await.map_err(|source| self.unchanged("create", topic, source))?;
+        // It is made, seen or not: whoever looks next finds out.
+        let _ = tokio::time::timeout(PATIENCE, self.is_seen(topic)).await;
+        Ok(())
+    }
+
+    /// Brokers learn of a topic only after its maker has.
+    async fn is_seen(&self, topic: &Topic) -> Result<(), Error> {
+        let mut turns = tokio::time::interval(TURN);
+        loop {
+            turns.tick().await;
+            if self.outline(std::slice::from_ref(topic)).await?.contains_key(topic) {
+                return Ok(());
+            }
+        }
     }
 
     /// Gives a topic so many partitions in all; never fewer than it has.
@@ -271,8 +288,8 @@ impl Drop for Admin {
 
 type SettingsOf = BTreeMap<String, Setting>;
 
-fn outlined(name: Topic, layout: native::Layout) -> TopicState {
-    let native::Layout { id, partitions, replication } = layout;
+fn outlined(name: Topic, layout: &native::Layout) -> TopicState {
+    let native::Layout { id, partitions, replication } = *layout;
     TopicState { name, id, partitions, replication, settings: BTreeMap::new() }
 }
 

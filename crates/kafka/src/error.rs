@@ -28,9 +28,6 @@ pub enum Error {
         /// Why.
         source: KafkaError,
     },
-    /// What is under way did not end in time.
-    #[error("cannot confirm in time what is being published")]
-    Flush(#[source] KafkaError),
     /// A partition could not be read.
     #[error("cannot read {at}")]
     Read {

@@ -13,6 +13,7 @@ mod read;
 mod refusal;
 mod settings;
 mod topic_id;
+mod transact;
 mod wake;
 
 pub use admin::{Admin, ClusterState, SetFor, Setting, TopicState};
@@ -25,3 +26,4 @@ pub use read::Reader;
 pub use refusal::Refused;
 pub use settings::{Settings, check_property};
 pub use topic_id::{BadTopicId, TopicId};
+pub use transact::{Transacting, TransactionFailed, Transactions};

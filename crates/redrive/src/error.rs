@@ -1,7 +1,5 @@
 //! What keeps a worker from working.
 
-use redrive_core::Topic;
-
 /// What keeps a worker from working. A handler's failure is never one of these.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,16 +14,9 @@ pub enum Error {
     #[cfg(feature = "embedded")]
     #[error("cannot start the embedded broker")]
     Broker(#[from] redrive_broker::Error),
-    /// A topic is missing or not as it has to be.
-    #[error("the topics of {topic} and group {group} are not as they have to be:\n{what}")]
-    Topics {
-        /// The source.
-        topic: Topic,
-        /// The group.
-        group: String,
-        /// What is wrong and the remedy.
-        what: String,
-    },
+    /// Topics are missing or not as they have to be, or could not be looked at.
+    #[error(transparent)]
+    Topics(#[from] crate::topics::Unready),
 }
 
 fn list(problems: &[String]) -> String {

@@ -1,12 +1,18 @@
 //! What users write: a handler of one record, of a typed value, or of a batch.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::error::Error;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_core::{Failure, Record};
+use futures_util::FutureExt;
+use redrive_core::flow::{Attempt, Id};
+use redrive_core::{Cause, Class, Failure, Record};
 use redrive_kafka::Outgoing;
 use serde::de::DeserializeOwned;
 
@@ -15,12 +21,13 @@ use serde::de::DeserializeOwned;
 pub struct Received {
     record: Arc<Record>,
     attempt: u32,
-    output: Arc<Mutex<Vec<Outgoing>>>,
+    id: Id,
+    sink: Arc<Sink>,
 }
 
 impl Received {
-    pub(crate) fn new(record: Arc<Record>, attempt: u32) -> Self {
-        Self { record, attempt, output: Arc::default() }
+    pub(crate) fn new(attempt: Attempt, sink: &Arc<Sink>) -> Self {
+        Self { record: attempt.record, attempt: attempt.number, id: attempt.id, sink: sink.clone() }
     }
 
     /// Which attempt this is; the first is 1.
@@ -44,11 +51,7 @@ impl Received {
     /// Publishes a record if this attempt succeeds: before the offset counts as complete or, with
     /// exactly-once delivery, in the same transaction as the offset. If the attempt fails it is forgotten.
     pub fn send(&self, outgoing: Outgoing) {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner).push(outgoing);
-    }
-
-    pub(crate) fn output(&self) -> Output {
-        Output(self.output.clone())
+        self.sink.put((self.id, self.attempt), outgoing);
     }
 }
 
@@ -60,12 +63,30 @@ impl Deref for Received {
     }
 }
 
-/// What an attempt wants to publish.
-pub(crate) struct Output(Arc<Mutex<Vec<Outgoing>>>);
+/// What attempts want to publish, until they end. One for all: most attempts publish nothing, and those
+/// should cost nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    count: AtomicUsize,
+    output: Mutex<HashMap<(Id, u32), Vec<Outgoing>>>,
+}
 
-impl Output {
-    pub(crate) fn take(&self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+impl Sink {
+    fn put(&self, attempt: (Id, u32), outgoing: Outgoing) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.entry(attempt).or_default().push(outgoing);
+        self.count.store(output.len(), Ordering::Release);
+    }
+
+    /// What this attempt wanted to publish.
+    pub(crate) fn take(&self, attempt: (Id, u32)) -> Vec<Outgoing> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = output.remove(&attempt).unwrap_or_default();
+        self.count.store(output.len(), Ordering::Release);
+        taken
     }
 }
 
@@ -160,7 +181,11 @@ pub(crate) trait Many: Send + Sync {
 
 impl<H: Handler> One for H {
     fn call(self: Arc<Self>, received: Received) -> Boxed<Result<(), Failure>> {
-        Box::pin(async move { self.handle(received).await })
+        let handled = AssertUnwindSafe(async move { self.handle(received).await });
+        Box::pin(handled.catch_unwind().map(|answer| match answer {
+            Ok(answer) => answer,
+            Err(payload) => Err(panicked(payload.as_ref())),
+        }))
     }
 
     fn name(&self) -> String {
@@ -170,7 +195,12 @@ impl<H: Handler> One for H {
 
 impl<H: BatchHandler> Many for H {
     fn call(self: Arc<Self>, batch: Vec<Received>) -> Boxed<Vec<Result<(), Failure>>> {
-        Box::pin(async move { self.handle(batch).await })
+        let count = batch.len();
+        let handled = AssertUnwindSafe(async move { self.handle(batch).await });
+        Box::pin(handled.catch_unwind().map(move |answer| match answer {
+            Ok(answers) => each(answers, count),
+            Err(payload) => vec![Err(panicked(payload.as_ref())); count],
+        }))
     }
 
     fn name(&self) -> String {
@@ -185,4 +215,21 @@ impl Work {
             Self::Batch { handler, .. } => handler.name(),
         }
     }
+}
+
+/// One outcome for each record, whatever the handler of a batch answered.
+fn each(answers: Vec<Result<(), Failure>>, records: usize) -> Vec<Result<(), Failure>> {
+    if answers.len() == records {
+        return answers;
+    }
+    let what = format!("the handler gave {} outcomes for {records} records", answers.len());
+    let failure = Failure::new(Cause::new("redrive::Outcomes", what)).presumably(Class::Permanent);
+    vec![Err(failure); records]
+}
+
+fn panicked(payload: &(dyn Any + Send)) -> Failure {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    let what = text.unwrap_or_else(|| "the handler panicked".to_owned());
+    Failure::new(Cause::new("redrive::Panic", what)).presumably(Class::Permanent)
 }

@@ -14,6 +14,7 @@ mod status;
 mod subscription;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+pub mod topics;
 mod worker;
 
 pub use clock::Clock;

@@ -8,21 +8,22 @@ use std::time::Duration;
 
 use redrive::testkit::Stage;
 use redrive::{
-    Class, Classed, Clock, Event, Failure, Outgoing, Received, Record, Running, Status, Subscription, Worker,
+    Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Record, Running, Settings, Status,
+    Subscription, Worker,
 };
+use redrive_testkit::delete_topic;
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// A stage with a topic `orders`, and one for its letters.
+/// A stage with a topic `orders`.
 async fn stage(partitions: i32) -> Stage {
     let stage = Stage::new().await.unwrap();
     stage.topic("orders", partitions).await.unwrap();
-    stage.topic("orders.g.dlq", partitions).await.unwrap();
     stage
 }
 
 fn orders() -> Subscription {
-    Subscription::new("orders", "g").retry(Class::Transient, "list(20ms x2)")
+    Subscription::new("orders", "g").auto_create(true).retry(Class::Transient, "list(20ms x2)")
 }
 
 async fn run(stage: &Stage, subscription: Subscription) -> Running {
@@ -298,8 +299,7 @@ async fn what_a_handler_publishes_is_there_before_its_offset_counts_and_only_if_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listeners_hear_before_and_after_and_of_what_is_refused_and_their_panic_harms_nobody() {
-    let stage = Stage::new().await.unwrap();
-    stage.topic("orders", 1).await.unwrap();
+    let stage = stage(1).await;
     let heard = Seen::default();
     let subscription = orders()
         .publish_timeout(Duration::from_secs(2))
@@ -317,8 +317,10 @@ async fn listeners_hear_before_and_after_and_of_what_is_refused_and_their_panic_
         })
         .listener(|_: &Event<'_>| panic!("a listener's own trouble"))
         .handler(async |_: Received| Err::<(), _>(Classed::permanent("always")));
+    let running = run(&stage, subscription).await;
+    let Settings { brokers, properties } = stage.cluster().settings().clone();
+    delete_topic(&redrive_testkit::Cluster { brokers, properties }, "orders.g.dlq").await;
     stage.send("orders", "k", "v").await.unwrap();
-    let running = run(&stage, subscription.clone().auto_create(false)).await;
     let status = until_status(&running, "held", |status| !status.is_ready()).await;
     assert!(status.problems[0].remedy.contains("orders.g.dlq"), "{:?}", status.problems);
     stage.topic("orders.g.dlq", 1).await.unwrap();
@@ -369,7 +371,7 @@ async fn keys_run_side_by_side_and_each_in_order() {
 async fn waits_go_by_the_clock_of_the_stage() {
     let stage = stage(1).await;
     let attempts = Arc::new(AtomicU32::new(0));
-    let subscription = Subscription::new("orders", "g").retry(Class::NotReady, "list(1h x1)").handler({
+    let subscription = orders().retry(Class::NotReady, "list(1h x1)").handler({
         let attempts = attempts.clone();
         move |_: Received| {
             attempts.fetch_add(1, Ordering::SeqCst);
@@ -396,4 +398,68 @@ async fn every_wrong_setting_is_told_at_once() {
     for part in ["no/topic", "sometimes", "concurrency", "no handler"] {
         assert!(error.contains(part), "{part} in {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn topics_that_are_missing_are_refused_with_the_remedy() {
+    let stage = stage(1).await;
+    let subscription = Subscription::new("orders", "g").handler(async |_: Received| Ok::<_, Failure>(()));
+    let error = stage.worker().subscribe(subscription).start().await.err().unwrap().to_string();
+    assert!(error.contains("orders.g.dlq") && error.contains("auto_create(true)"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_made_anew_while_the_group_was_away_is_not_read_at_the_old_offset() {
+    let stage = stage(1).await;
+    let (all, handler_saw) = seen();
+    let subscription = orders().handler(move |received: Received| {
+        note(&handler_saw, &received);
+        async { Ok::<_, Failure>(()) }
+    });
+    for value in ["1", "2", "3"] {
+        stage.send("orders", "k", value).await.unwrap();
+    }
+    let running = run(&stage, subscription.clone()).await;
+    until_status(&running, "handled", |status| status.counts.handled == 3).await;
+    running.stop().await.unwrap();
+    let Settings { brokers, properties } = stage.cluster().settings().clone();
+    delete_topic(&redrive_testkit::Cluster { brokers, properties }, "orders").await;
+    stage.topic("orders", 1).await.unwrap();
+    for value in ["4", "5", "6", "7"] {
+        stage.send("orders", "k", value).await.unwrap();
+    }
+    let running = run(&stage, subscription.clone()).await;
+    let status = until_status(&running, "stopped", |status| !status.is_ready()).await;
+    assert!(status.problems[0].what.contains("made anew"), "{:?}", status.problems);
+    assert!(status.problems[0].remedy.contains("--accept-loss"), "{:?}", status.problems);
+    running.stop().await.unwrap();
+    let accepting = Worker::new(stage.cluster()).accept_loss(true).subscribe(subscription);
+    let running = accepting.start().await.unwrap();
+    until("the new ones are handled", || all.lock().unwrap().len() == 7).await;
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_output_letters_and_offsets_come_together() {
+    let stage = stage(2).await;
+    stage.topic("invoices", 1).await.unwrap();
+    let subscription =
+        orders().delivery(Delivery::ExactlyOnce).surge_guard("off").handler(async |received: Received| {
+            received
+                .send(Outgoing::to("invoices".parse().unwrap()).value(received.text().unwrap().to_owned()));
+            match received.text() {
+                Some(text) if text.ends_with('7') => Err(Classed::permanent("sevens")),
+                _ => Ok(()),
+            }
+        });
+    let running = run(&stage, subscription).await;
+    for n in 0..100 {
+        stage.send("orders", &format!("key-{}", n % 10), &n.to_string()).await.unwrap();
+    }
+    let mut invoices = stage.letters("invoices", 90).await.unwrap();
+    until_status(&running, "all", |status| status.counts.buried == 10).await;
+    running.stop().await.unwrap();
+    invoices.sort_by_key(|record| record.value.clone());
+    invoices.dedup_by_key(|record| record.value.clone());
+    assert_eq!(invoices.len(), 90);
 }

@@ -1,6 +1,5 @@
 //! `redrive broker`: the embedded broker on its own, until it is told to stop.
 
-use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -109,12 +108,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 }
 
 fn refused(error: &redrive_broker::Error) -> Exit {
-    let mut text = format!("error: {error}");
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
+    let mut text = format!("error: {}", screen::told(error));
     let help = match error {
         redrive_broker::Error::Remote { .. } => Some("listen on 127.0.0.1, or say --allow-remote"),
         redrive_broker::Error::Listen { .. } => {

@@ -1,20 +1,18 @@
 //! `redrive check`: every problem of a configuration, or what it means in words.
 
-use std::env;
 use std::fmt::Write;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use clap::Args;
-use redrive_config::{Config, Level, Report, Subscription, Surroundings};
+use redrive_config::{Config, Subscription};
 use redrive_core::Class;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, Strategy};
 use redrive_core::settings::OrderBy;
 
+use crate::config_file::ConfigFile;
 use crate::exit::Exit;
-use crate::{human, screen};
+use crate::screen;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -22,67 +20,19 @@ use crate::{human, screen};
   redrive check -c staging.toml
   REDRIVE_CONFIG=staging.toml redrive check")]
 pub(crate) struct Check {
-    /// The configuration file
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        long_help = "The configuration file [default: $REDRIVE_CONFIG, then redrive.toml here]"
-    )]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    file: ConfigFile,
 }
 
 impl Check {
     pub(crate) fn run(&self) -> io::Result<Exit> {
-        let path = self.config.clone().unwrap_or_else(default_file);
-        let file = path.display().to_string();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) => {
-                screen::say(&unreadable(&path, &error));
-                return Ok(Exit::Config);
-            }
+        let config = match self.file.read() {
+            Ok(config) => config,
+            Err(exit) => return Ok(exit),
         };
-        let variables = |name: &str| env::var(name).ok();
-        let surroundings = Surroundings { variables: &variables, property: &redrive_kafka::check_property };
-        match redrive_config::read(&file, &text, surroundings) {
-            Ok(config) => {
-                show(&file, &config.warnings);
-                screen::data(&format!("{file} is valid\n{}", meaning(&config)))?;
-                Ok(Exit::Ok)
-            }
-            Err(report) => {
-                show(&file, &report);
-                Ok(Exit::Config)
-            }
-        }
+        screen::data(&format!("{} is valid\n{}", self.file.name(), meaning(&config)))?;
+        Ok(Exit::Ok)
     }
-}
-
-/// A variable that is set to nothing is not set.
-fn default_file() -> PathBuf {
-    let named = env::var_os("REDRIVE_CONFIG").filter(|name| !name.is_empty());
-    named.map_or(PathBuf::from("redrive.toml"), PathBuf::from)
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> String {
-    let path = path.display();
-    format!(
-        "error: cannot read {path}: {error}\nhelp: name the file with -c FILE or REDRIVE_CONFIG, or make a redrive.toml here"
-    )
-}
-
-fn show(file: &str, report: &Report) {
-    if report.problems().is_empty() {
-        return;
-    }
-    screen::say(&if screen::is_coloured() { report.coloured() } else { report.to_string() });
-    let count = |level, one: &str, many: &str| match report.count(level) {
-        0 => None,
-        number => Some(human::count(number as u64, one, many)),
-    };
-    let counts = [count(Level::Error, "error", "errors"), count(Level::Warning, "warning", "warnings")];
-    screen::say(&format!("\n{} in {file}", counts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
 }
 
 fn meaning(config: &Config) -> String {

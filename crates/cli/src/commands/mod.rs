@@ -1,8 +1,10 @@
 //! The commands, a file each.
 
+pub(crate) mod acls;
 pub(crate) mod broker;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod schema;
+pub(crate) mod topics;

@@ -55,7 +55,7 @@ impl Loss {
 
     fn number(&self, now: Duration) -> u64 {
         let span = self.limit.map_or(Duration::MAX, |limit| limit.window / SPANS as u32);
-        (now.as_nanos() / span.as_nanos().max(1)) as u64
+        now.as_millis() as u64 / (span.as_millis() as u64).max(1)
     }
 }
 

@@ -13,6 +13,7 @@ mod surge;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod window;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -243,7 +244,7 @@ impl Flow {
             started: 0,
         };
         let id = self.tickets.insert(ticket);
-        partition.records.insert(offset, id);
+        partition.records.push(offset, id);
         partition.bytes += bytes;
         self.bytes += bytes;
         partition.lanes.arrive_into(lane.as_ref(), offset, &mut self.steps);
@@ -296,7 +297,7 @@ impl Flow {
     pub fn abandon(&mut self, partition: i32) -> Vec<Id> {
         let Some(gone) = self.partitions.remove(&partition) else { return Vec::new() };
         let mut running = Vec::new();
-        for id in gone.records.into_values() {
+        for id in gone.records.ids() {
             let ticket = self.tickets.remove(id);
             if ticket.is_some_and(|ticket| ticket.place == Place::Running) {
                 running.push(id);
@@ -396,8 +397,8 @@ impl Flow {
     }
 
     fn ready(&mut self, partition: i32, offset: i64) {
-        let id = self.partitions.get(&partition).and_then(|state| state.records.get(&offset));
-        let Some(id) = id.copied() else { return };
+        let id = self.partitions.get(&partition).and_then(|state| state.records.get(offset));
+        let Some(id) = id else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Ready;
         match ticket.past {
@@ -408,7 +409,7 @@ impl Flow {
 
     fn bury_follower(&mut self, partition: i32, offset: i64, leader: i64) {
         let Some(state) = self.partitions.get_mut(&partition) else { return };
-        let Some(id) = state.records.get(&offset).copied() else { return };
+        let Some(id) = state.records.get(offset) else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Burying;
         ticket.burial = Some(Burial { reason: Reason::Follower, leader: Some(leader) });
@@ -432,7 +433,7 @@ impl Flow {
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
         let Some(partition) = self.partitions.get_mut(&number) else { return };
         partition.offsets.finish(offset);
-        partition.records.remove(&offset);
+        partition.records.remove(offset);
         partition.bytes -= ticket.bytes;
         self.bytes -= ticket.bytes;
         self.ease(number);

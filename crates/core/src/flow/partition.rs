@@ -1,8 +1,9 @@
 //! What the flow knows of one source partition.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::Id;
+use super::window::Window;
 use crate::lanes::Lanes;
 use crate::offsets::Offsets;
 
@@ -12,7 +13,7 @@ pub(super) struct Partition {
     pub(super) offsets: Offsets,
     pub(super) lanes: Lanes,
     /// Every record in memory, by its offset.
-    pub(super) records: BTreeMap<i64, Id>,
+    pub(super) records: Window,
     pub(super) bytes: usize,
     /// With the handler, or with a letter on its way.
     pub(super) active: usize,
@@ -31,7 +32,7 @@ impl Partition {
         Self {
             offsets,
             lanes,
-            records: BTreeMap::new(),
+            records: Window::default(),
             bytes: 0,
             active: 0,
             stalled: VecDeque::new(),

@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use super::gate::Gate;
 use super::ticket::{Burial, Past, Place};
@@ -56,7 +59,12 @@ impl Flow {
         let asked = failure.retry_after;
         let past = match ticket.past.take() {
             Some(past) => Box::new(Past { failure, class, ..*past }),
-            None => Box::new(first(&ticket.record, ticket.lane.as_ref(), &self.settings, failure, class)),
+            None => {
+                // It may stay for long: in memory of its own.
+                ticket.record = Arc::new(ticket.record.detached());
+                ticket.lane = ticket.lane.as_deref().map(Bytes::copy_from_slice);
+                Box::new(first(&ticket.record, ticket.lane.as_ref(), &self.settings, failure, class))
+            }
         };
         let past = ticket.past.insert(past);
         past.trail.note(&past.failure, class, now.wall);
@@ -147,7 +155,7 @@ impl Flow {
 
 fn first(
     record: &Record,
-    lane: Option<&bytes::Bytes>,
+    lane: Option<&Bytes>,
     settings: &super::Settings,
     failure: Failure,
     class: Class,

@@ -4,7 +4,6 @@
 //! if its last outcome was a failure. Once it is an outage, it stays so until something succeeds: the
 //! window alone would forget while everything waits.
 
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use crate::settings::SurgeGuard;
@@ -20,7 +19,6 @@ pub(super) struct Surge {
     guard: Option<SurgeGuard>,
     spans: Vec<Span>,
     is_on: bool,
-    hasher: std::hash::BuildHasherDefault<std::hash::DefaultHasher>,
 }
 
 /// The keys of one part of the window.
@@ -38,7 +36,7 @@ struct Keys(Vec<u64>);
 
 impl Surge {
     pub(super) fn new(guard: Option<SurgeGuard>) -> Self {
-        Self { guard, spans: Vec::new(), is_on: false, hasher: std::hash::BuildHasherDefault::default() }
+        Self { guard, spans: Vec::new(), is_on: false }
     }
 
     /// A record of this key was handled.
@@ -51,7 +49,7 @@ impl Surge {
             self.spans.clear();
             self.is_on = false;
         }
-        let bit = self.bit(key);
+        let bit = Self::bit(key);
         self.span(now).handled.insert(bit);
         // A key that goes well again was not failing: one bad record in a hundred is, in time, of every key.
         for span in &mut self.spans {
@@ -62,7 +60,7 @@ impl Surge {
     /// A record of this key has no tries left in place. Says whether it counts as an outage.
     pub(super) fn failed(&mut self, key: &[u8], now: Duration) -> bool {
         let Some(guard) = self.guard else { return false };
-        let bit = self.bit(key);
+        let bit = Self::bit(key);
         let span = self.span(now);
         span.handled.insert(bit);
         span.failed.insert(bit);
@@ -80,7 +78,7 @@ impl Surge {
 
     fn number(&self, now: Duration) -> u64 {
         let span = self.guard.map_or(Duration::MAX, |guard| guard.window / SPANS as u32);
-        (now.as_nanos() / span.as_nanos().max(1)) as u64
+        now.as_millis() as u64 / (span.as_millis() as u64).max(1)
     }
 
     fn span(&mut self, now: Duration) -> &mut Span {
@@ -97,10 +95,16 @@ impl Surge {
         span
     }
 
-    fn bit(&self, key: &[u8]) -> usize {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        (hasher.finish() % BITS as u64) as usize
+    /// Spread well enough for counting; nothing is looked up by it.
+    fn bit(key: &[u8]) -> usize {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ key.len() as u64;
+        for chunk in key.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 32;
+        }
+        (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as usize
     }
 }
 

@@ -1,12 +1,13 @@
 //! One lane: its records in the order of their offsets, each somewhere on its way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::records::Records;
 use super::{Followers, Step};
 
 /// Where a record of a lane is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// In memory, read from the source.
     Queued,
     /// With the handler.
@@ -19,14 +20,14 @@ enum Place {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lane {
-    records: BTreeMap<i64, Place>,
+    records: Records,
     /// The letters that close the lane: what comes after one of them is held or buried.
     letters: BTreeSet<i64>,
 }
 
 impl Lane {
     pub(super) fn arrive(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
-        if self.letters.contains(&offset) || self.records.contains_key(&offset) {
+        if self.letters.contains(&offset) || self.records.contains(offset) {
             steps.push(Step::Known(offset));
             return;
         }
@@ -38,37 +39,38 @@ impl Lane {
             }
             return;
         }
-        let aside = |(_, place): &(&i64, &Place)| matches!(place, Place::Waiting | Place::Due);
-        match self.records.range(..offset).rev().find(aside) {
-            Some((leader, _)) => self.follow(offset, *leader, steps),
-            None => {
-                self.records.insert(offset, Place::Queued);
-            }
+        // What arrives behind one that is set aside is set aside too, so the last tells.
+        let aside = |(_, place): &(i64, Place)| matches!(place, Place::Waiting | Place::Due);
+        match self.records.last_below(offset).filter(aside) {
+            Some((leader, _)) => self.follow(offset, leader, steps),
+            None => self.records.insert(offset, Place::Queued),
         }
     }
 
     pub(super) fn restore(&mut self, offset: i64) {
-        self.records.entry(offset).or_insert(Place::Waiting);
+        if !self.records.contains(offset) {
+            self.records.insert(offset, Place::Waiting);
+        }
     }
 
     pub(super) fn remove(&mut self, offset: i64) {
-        self.records.remove(&offset);
+        self.records.remove(offset);
     }
 
     pub(super) fn shelve(&mut self, offset: i64, steps: &mut Vec<Step>) {
-        let Some(place @ Place::Running) = self.records.get_mut(&offset) else { return };
+        let Some(place @ Place::Running) = self.records.get_mut(offset) else { return };
         *place = Place::Waiting;
         self.set_queued_aside(offset, steps);
     }
 
     pub(super) fn release(&mut self, offset: i64) {
-        if let Some(place @ Place::Waiting) = self.records.get_mut(&offset) {
+        if let Some(place @ Place::Waiting) = self.records.get_mut(offset) {
             *place = Place::Due;
         }
     }
 
     pub(super) fn bury(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
-        self.records.remove(&offset);
+        self.records.remove(offset);
         match followers {
             Followers::Pass => {}
             Followers::Hold => {
@@ -77,8 +79,10 @@ impl Lane {
             }
             Followers::Bury => {
                 self.close(offset);
-                let behind = self.records.split_off(&offset).into_keys();
-                steps.extend(behind.map(|behind| Step::BuryFollower { offset: behind, leader: offset }));
+                let behind = self.records.split_off(offset);
+                steps.extend(
+                    behind.into_iter().map(|behind| Step::BuryFollower { offset: behind, leader: offset }),
+                );
             }
         }
     }
@@ -104,14 +108,13 @@ impl Lane {
     /// record can still arrive.
     pub(super) fn next(&mut self, position: i64) -> Option<i64> {
         let first_letter = self.letters.first().copied();
-        let mut head = self.records.first_entry()?;
-        let offset = *head.key();
-        let ready = matches!(head.get(), Place::Queued | Place::Due);
+        let (offset, place) = self.records.first_mut()?;
+        let ready = matches!(place, Place::Queued | Place::Due);
         let held = first_letter.is_some_and(|letter| letter < offset);
         if !ready || held || offset >= position {
             return None;
         }
-        head.insert(Place::Running);
+        *place = Place::Running;
         Some(offset)
     }
 
@@ -122,10 +125,10 @@ impl Lane {
 
     /// What is queued behind `leader` waits with it: memory is not where records wait.
     fn set_queued_aside(&mut self, leader: i64, steps: &mut Vec<Step>) {
-        for (offset, place) in self.records.range_mut(leader..) {
+        for (offset, place) in self.records.from_mut(leader) {
             if *place == Place::Queued {
                 *place = Place::Due;
-                steps.push(Step::Follow { offset: *offset, leader });
+                steps.push(Step::Follow { offset, leader });
             }
         }
     }

@@ -5,9 +5,11 @@
 //! that as a follower. A record without a key has no lane and never waits.
 
 mod lane;
+mod records;
 #[cfg(test)]
 mod tests;
 
+use std::collections::hash_map::{Entry, OccupiedEntry};
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
@@ -79,9 +81,12 @@ impl Lanes {
         self.pass_into(offset + 1, steps);
         match key {
             Some(key) => {
-                let lane = self.lanes.entry(key.clone()).or_default();
-                lane.arrive(offset, self.followers, steps);
-                self.go_on(key, steps);
+                let mut entry = match self.lanes.entry(key.clone()) {
+                    Entry::Occupied(entry) => entry,
+                    Entry::Vacant(entry) => entry.insert_entry(Lane::default()),
+                };
+                entry.get_mut().arrive(offset, self.followers, steps);
+                go_on(entry, self.position, steps);
             }
             None => steps.push(Step::Run(offset)),
         }
@@ -101,7 +106,9 @@ impl Lanes {
         }
         let later = self.unpassed.split_off(&self.position);
         for key in std::mem::replace(&mut self.unpassed, later).into_values() {
-            self.go_on(&key, steps);
+            if let Entry::Occupied(entry) = self.lanes.entry(key) {
+                go_on(entry, self.position, steps);
+            }
         }
     }
 
@@ -197,22 +204,20 @@ impl Lanes {
         event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
     ) {
         let Some(key) = key else { return };
-        if let Some(lane) = self.lanes.get_mut(key) {
-            event(lane, self.followers, steps);
-            self.go_on(key, steps);
+        // A copy of the key is the price of finding the lane once: it is a count, not bytes.
+        if let Entry::Occupied(mut entry) = self.lanes.entry(key.clone()) {
+            event(entry.get_mut(), self.followers, steps);
+            go_on(entry, self.position, steps);
         }
     }
+}
 
-    /// Lets the head of the lane run if nothing stands against it, and forgets an empty lane.
-    fn go_on(&mut self, key: &Bytes, steps: &mut Vec<Step>) {
-        let Some(lane) = self.lanes.get_mut(key) else {
-            return;
-        };
-        if let Some(head) = lane.next(self.position) {
-            steps.push(Step::Run(head));
-        }
-        if lane.is_idle() {
-            self.lanes.remove(key);
-        }
+/// Lets the head of the lane run if nothing stands against it, and forgets an empty lane.
+fn go_on(mut entry: OccupiedEntry<'_, Bytes, Lane>, position: i64, steps: &mut Vec<Step>) {
+    if let Some(head) = entry.get_mut().next(position) {
+        steps.push(Step::Run(head));
+    }
+    if entry.get().is_idle() {
+        entry.remove();
     }
 }

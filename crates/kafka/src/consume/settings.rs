@@ -62,6 +62,8 @@ impl ConsumerSettings {
 const DEFAULTS: &[(&str, &str)] = &[
     ("isolation.level", "read_committed"),
     ("allow.auto.create.topics", "false"),
+    // So soon is it known that the topic has got more partitions.
+    ("topic.metadata.refresh.interval.ms", "10000"),
     // For all partitions together, as they share one queue. It is overshot by what is being fetched.
     ("queued.max.messages.kbytes", "65536"),
     // When the queue was full, a partition is left alone for this long. The default of a second is

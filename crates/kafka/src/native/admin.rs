@@ -230,10 +230,12 @@ pub(crate) fn last_complaint<C: ClientContext>(client: &Client<C>) -> Option<Str
     let main = unsafe { rd::rd_kafka_queue_get_main(client.native_ptr()) };
     let main = Owned::new(main, rd::rd_kafka_queue_destroy)?;
     let mut last = None;
-    // SAFETY: the queue is alive; each event is freed when `event` is dropped.
-    while let Some(event) =
-        Owned::new(unsafe { rd::rd_kafka_queue_poll(main.ptr(), 0) }, rd::rd_kafka_event_destroy)
-    {
+    let next = || {
+        // SAFETY: the queue is alive.
+        let event = unsafe { rd::rd_kafka_queue_poll(main.ptr(), 0) };
+        Owned::new(event, rd::rd_kafka_event_destroy)
+    };
+    while let Some(event) = next() {
         // SAFETY: the event is alive, and its text is copied.
         unsafe {
             match rd::rd_kafka_event_type(event.ptr()) {

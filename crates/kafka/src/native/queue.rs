@@ -29,14 +29,28 @@ impl Queue {
     pub(crate) fn new(client: &NativeClient, wake: Arc<Wake>) -> Self {
         // SAFETY: the client is alive, as the reference shows; the queue is ours until `drop`.
         let queue = unsafe { rd::rd_kafka_queue_new(client.ptr()) };
-        let queue = Self { queue: NonNull::new(queue).expect("a queue"), wake: Some(wake) };
-        let wake = queue.wake.as_ref().map_or(ptr::null(), Arc::as_ptr);
-        // SAFETY: the callback gets what it casts back to; `wake` lives as long as `queue`, whose drop
+        Self { queue: NonNull::new(queue).expect("a queue"), wake: None }.waking(wake)
+    }
+
+    /// The queue of a producer's reports, which wakes when it is no longer empty.
+    pub(crate) fn reports(client: &NativeClient, wake: Arc<Wake>) -> Self {
+        // SAFETY: the client is alive; the call adds a reference that `drop` gives back.
+        let queue = unsafe { rd::rd_kafka_queue_get_main(client.ptr()) };
+        Self { queue: NonNull::new(queue).expect("a queue"), wake: None }.waking(wake)
+    }
+
+    fn waking(mut self, wake: Arc<Wake>) -> Self {
+        let wake = &**self.wake.insert(wake);
+        // SAFETY: the callback gets what it casts back to; `wake` lives as long as the queue, whose drop
         // takes the callback away first.
         unsafe {
-            rd::rd_kafka_queue_cb_event_enable(queue.queue.as_ptr(), Some(no_longer_empty), wake as *mut _);
-        };
-        queue
+            rd::rd_kafka_queue_cb_event_enable(
+                self.queue.as_ptr(),
+                Some(no_longer_empty),
+                ptr::from_ref(wake).cast_mut().cast(),
+            );
+        }
+        self
     }
 
     /// The queue of rebalances, errors and commits.

@@ -142,10 +142,10 @@ impl Publisher {
         }
     }
 
-    /// Waits until all that is under way is confirmed or refused.
-    pub async fn flush(&self, timeout: Duration) -> Result<(), Error> {
-        let outbox = self.outbox.clone();
-        tokio::task::spawn_blocking(move || outbox.flush(timeout)).await?.map_err(Error::Flush)
+    /// Waits until all that is under way is confirmed or refused, which takes no longer than the timeout
+    /// of publishing from the last record on that librdkafka had room for.
+    pub async fn flush(&self) {
+        self.outbox.flushed().await;
     }
 }
 

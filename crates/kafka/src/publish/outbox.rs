@@ -1,7 +1,8 @@
 //! A producer, the thread that hears its confirmations, and the records that it has no room for yet.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use redrive_core::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
 use super::{Outgoing, native};
+use crate::native::Queue;
+use crate::wake::Wake;
 
 /// Partition and offset, or why not.
 pub(crate) type Answer = Result<(i32, i64), KafkaError>;
@@ -23,21 +26,49 @@ pub(crate) type Answer = Result<(i32, i64), KafkaError>;
 /// How soon the thread notices that nobody publishes any more.
 const NOTICE: Duration = Duration::from_millis(500);
 
+/// The queue is dropped before its client.
 pub(crate) struct Outbox {
     /// First come, first served: records that librdkafka had no room for.
     waiting: Mutex<VecDeque<Waiting>>,
+    under_way: Arc<UnderWay>,
+    reports: Queue,
     producer: BaseProducer<Context>,
 }
 
 struct Waiting {
     record: Outgoing,
-    confirm: oneshot::Sender<Answer>,
+    ticket: Ticket,
 }
 
+/// How many records have no answer yet.
 #[derive(Default)]
-pub(crate) struct Context {
-    outbox: OnceLock<Weak<Outbox>>,
+struct UnderWay {
+    records: AtomicUsize,
+    none: Notify,
 }
+
+/// Of each record that is under way: whom to tell.
+pub(crate) struct Ticket {
+    confirm: Option<oneshot::Sender<Answer>>,
+    under_way: Arc<UnderWay>,
+}
+
+impl Ticket {
+    /// Nobody may be waiting for it.
+    fn answer(mut self, answer: Answer) {
+        let _ = self.confirm.take().map(|confirm| confirm.send(answer));
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.under_way.records.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.under_way.none.notify_waiters();
+        }
+    }
+}
+
+pub(crate) struct Context;
 
 impl ClientContext for Context {
     fn error(&self, error: KafkaError, words: &str) {
@@ -47,42 +78,51 @@ impl ClientContext for Context {
 }
 
 impl ProducerContext for Context {
-    type DeliveryOpaque = Box<oneshot::Sender<Answer>>;
+    type DeliveryOpaque = Box<Ticket>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, confirm: Self::DeliveryOpaque) {
-        let answer = match result {
+    fn delivery(&self, result: &DeliveryResult<'_>, ticket: Self::DeliveryOpaque) {
+        ticket.answer(match result {
             Ok(message) => Ok((message.partition(), message.offset())),
             Err((error, _)) => Err(error.clone()),
-        };
-        // Nobody may be waiting for it.
-        let _ = confirm.send(answer);
-        // There is room for one more.
-        if let Some(outbox) = self.outbox.get().and_then(Weak::upgrade) {
-            outbox.send_waiting(&mut outbox.waiting());
-        }
+        });
     }
 }
 
 impl Outbox {
     pub(crate) fn start(config: &ClientConfig) -> Result<Arc<Self>, KafkaError> {
-        let producer = BaseProducer::from_config_and_context(config, Context::default())?;
-        let outbox = Arc::new(Self { waiting: Mutex::default(), producer });
+        let producer = BaseProducer::from_config_and_context(config, Context)?;
+        let wake = Arc::new(Wake::default());
+        let reports = Queue::reports(producer.client().native_client(), wake.clone());
+        let outbox =
+            Arc::new(Self { waiting: Mutex::default(), under_way: Arc::default(), reports, producer });
         let weak = Arc::downgrade(&outbox);
-        let _ = outbox.producer.context().outbox.set(weak.clone());
         thread::Builder::new()
             .name("publish".to_owned())
             .spawn(move || {
+                wake.me();
                 while let Some(outbox) = weak.upgrade() {
-                    outbox.producer.poll(NOTICE);
+                    outbox.hear();
+                    drop(outbox);
+                    wake.sleep(NOTICE);
                 }
             })
             .expect("a thread can be started");
         Ok(outbox)
     }
 
+    /// One event at a time: its records make room only when all of them have been heard.
+    fn hear(&self) {
+        while self.reports.len() > 0 {
+            self.producer.poll(Duration::ZERO);
+            self.send_waiting(&mut self.waiting());
+        }
+    }
+
     pub(crate) fn put(&self, record: Outgoing, confirm: oneshot::Sender<Answer>) {
+        self.under_way.records.fetch_add(1, Ordering::SeqCst);
+        let ticket = Ticket { confirm: Some(confirm), under_way: self.under_way.clone() };
         let mut waiting = self.waiting();
-        waiting.push_back(Waiting { record, confirm });
+        waiting.push_back(Waiting { record, ticket });
         self.send_waiting(&mut waiting);
     }
 
@@ -97,25 +137,35 @@ impl Outbox {
     }
 
     /// Back it comes if there is no room.
-    fn send(&self, Waiting { record, confirm }: Waiting) -> Option<Waiting> {
+    fn send(&self, Waiting { record, ticket }: Waiting) -> Option<Waiting> {
         let mut native_record: BaseRecord<'_, [u8], [u8], _> =
-            BaseRecord::with_opaque_to(record.topic.as_str(), Box::new(confirm));
+            BaseRecord::with_opaque_to(record.topic.as_str(), Box::new(ticket));
         native_record.partition = record.partition;
         native_record.timestamp = record.timestamp.map(Timestamp::millis);
         native_record.key = record.key.as_deref();
         native_record.payload = record.value.as_deref();
         native_record.headers = native(&record.headers);
         let (error, back) = self.producer.send(native_record).err()?;
-        let confirm = *back.delivery_opaque;
+        let ticket = *back.delivery_opaque;
         if error.rdkafka_error_code() == Some(Code::QueueFull) {
-            return Some(Waiting { record, confirm });
+            return Some(Waiting { record, ticket });
         }
-        let _ = confirm.send(Err(error));
+        ticket.answer(Err(error));
         None
     }
 
-    pub(crate) fn flush(&self, timeout: Duration) -> Result<(), KafkaError> {
-        self.producer.flush(timeout)
+    /// Waits until every record has its answer. Not by librdkafka's own flush, which would hear reports
+    /// in a place that sends nothing on.
+    pub(crate) async fn flushed(&self) {
+        loop {
+            let mut none = std::pin::pin!(self.under_way.none.notified());
+            // Before the look: what ends in between is not missed.
+            none.as_mut().enable();
+            if self.under_way.records.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {

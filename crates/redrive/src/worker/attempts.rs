@@ -1,13 +1,11 @@
 //! Runs handlers: at once where they answer at once, as tasks of their own where they wait.
 
-use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use redrive_core::flow::{Attempt, Id, Slot};
 use redrive_core::{Cause, Class, Failure};
 use redrive_kafka::Outgoing;
@@ -16,11 +14,11 @@ use tokio::task::{AbortHandle, unconstrained};
 
 use super::News;
 use crate::clock::Clock;
-use crate::handler::{Boxed, Output, Received, Work};
+use crate::handler::{Boxed, Received, Sink, Work};
 
-/// A handler that keeps the loop busy for longer than this gets a task of its own next time.
+/// A handler that keeps the loop busy for longer than this at a time gets a task of its own.
 const BRIEF: Duration = Duration::from_micros(50);
-/// For how many attempts a handler that took long is not tried at once again.
+/// For how many attempts that holds, before it is tried at once again.
 const WARY: u32 = 1_024;
 
 /// How an attempt ended, and what it wants to publish.
@@ -39,9 +37,12 @@ pub(crate) struct Attempts {
     /// By slot: first tries, retries.
     timeouts: [Duration; 2],
     news: UnboundedSender<News>,
-    tasks: HashMap<Id, (AbortHandle, Slot)>,
+    sink: Arc<Sink>,
+    tasks: HashMap<Id, (AbortHandle, u32, Slot)>,
     gathered: Vec<Attempt>,
     done: VecDeque<Done>,
+    /// Attempts that were run at once since the last look at the clock, and how many more are not.
+    at_once: u32,
     wary: u32,
 }
 
@@ -57,9 +58,11 @@ impl Attempts {
             clock,
             timeouts,
             news,
+            sink: Arc::default(),
             tasks: HashMap::new(),
             gathered: Vec::new(),
             done: VecDeque::new(),
+            at_once: 0,
             wary: 0,
         }
     }
@@ -68,13 +71,20 @@ impl Attempts {
     pub(crate) fn start(&mut self, attempt: Attempt) {
         match &self.work {
             Work::One(handler) => {
-                let received = Received::new(attempt.record, attempt.number);
-                let output = received.output();
-                let future = guarded(handler.clone().call(received));
-                self.run_one(attempt.id, attempt.slot, output, future);
+                let (id, number, slot) = (attempt.id, attempt.number, attempt.slot);
+                let future = handler.clone().call(Received::new(attempt, &self.sink));
+                self.run_one(id, number, slot, future);
             }
             Work::Batch { .. } => self.gathered.push(attempt),
         }
+    }
+
+    /// Those that were started took the loop this long, together.
+    pub(crate) fn took(&mut self, time: Duration) {
+        if self.at_once > 0 && time / self.at_once > BRIEF {
+            self.wary = WARY;
+        }
+        self.at_once = 0;
     }
 
     /// Hands gathered records to a handler of batches.
@@ -84,30 +94,24 @@ impl Attempts {
         while !self.gathered.is_empty() {
             let rest = self.gathered.split_off(self.gathered.len().min(most));
             let attempts = std::mem::replace(&mut self.gathered, rest);
-            let received: Vec<_> = attempts
-                .iter()
-                .map(|attempt| Received::new(attempt.record.clone(), attempt.number))
-                .collect();
-            let outputs: Vec<_> = received.iter().map(Received::output).collect();
-            let members: Vec<_> = attempts.iter().map(|attempt| (attempt.id, attempt.slot)).collect();
-            let slowest = members.iter().map(|(_, slot)| self.timeouts[*slot as usize]).max();
+            let members: Vec<_> =
+                attempts.iter().map(|attempt| (attempt.id, attempt.number, attempt.slot)).collect();
+            let slowest = members.iter().map(|(_, _, slot)| self.timeouts[*slot as usize]).max();
             let timeout = slowest.unwrap_or_default();
-            let future = AssertUnwindSafe(handler.clone().call(received)).catch_unwind();
-            let (clock, news) = (self.clock.clone(), self.news.clone());
+            let batch = attempts.into_iter().map(|attempt| Received::new(attempt, &self.sink)).collect();
+            let future = handler.clone().call(batch);
+            let (clock, news, sink) = (self.clock.clone(), self.news.clone(), self.sink.clone());
             let deadline = self.clock.now().steady.saturating_add(timeout);
             tokio::spawn(async move {
                 let answers = tokio::select! {
-                    answers = future => answers.map_err(|payload| panicked(payload.as_ref())),
-                    () = clock.sleep_until(deadline) => Err(timed_out(timeout)),
+                    biased;
+                    answers = future => answers,
+                    () = clock.sleep_until(deadline) => vec![Err(timed_out(timeout)); members.len()],
                 };
-                let outcomes = each(answers, members.len());
-                let ended =
-                    members.into_iter().zip(outcomes).zip(outputs).map(|((member, outcome), output)| Done {
-                        id: member.0,
-                        slot: member.1,
-                        outcome: outcome.map(|()| output.take()),
-                        own_task: false,
-                    });
+                let ended = members.into_iter().zip(answers).map(|((id, number, slot), answer)| {
+                    let output = sink.take((id, number));
+                    Done { id, slot, outcome: answer.map(|()| output), own_task: false }
+                });
                 let _ = news.send(News::Ended(ended.collect()));
             });
         }
@@ -125,71 +129,47 @@ impl Attempts {
 
     /// Ends an attempt of a record that is no longer ours. Says which slot is free now.
     pub(crate) fn cut_off(&mut self, id: Id) -> Option<Slot> {
-        let (task, slot) = self.tasks.remove(&id)?;
+        let (task, number, slot) = self.tasks.remove(&id)?;
         task.abort();
+        self.sink.take((id, number));
         Some(slot)
     }
 
-    fn run_one(&mut self, id: Id, slot: Slot, output: Output, mut future: Boxed<Result<(), Failure>>) {
+    fn run_one(&mut self, id: Id, number: u32, slot: Slot, mut future: Boxed<Result<(), Failure>>) {
         if self.wary > 0 {
             self.wary -= 1;
         } else {
-            let began = self.clock.now().steady;
+            self.at_once += 1;
             let mut polled = unconstrained(&mut future);
             let answer = Pin::new(&mut polled).poll(&mut Context::from_waker(Waker::noop()));
-            if self.clock.now().steady.saturating_sub(began) > BRIEF {
-                self.wary = WARY;
-            }
             if let Poll::Ready(answer) = answer {
-                let outcome = answer.map(|()| output.take());
-                self.done.push_back(Done { id, slot, outcome, own_task: false });
+                let output = self.sink.take((id, number));
+                self.done.push_back(Done { id, slot, outcome: answer.map(|()| output), own_task: false });
                 return;
             }
         }
         let timeout = self.timeouts[slot as usize];
         let deadline = self.clock.now().steady.saturating_add(timeout);
-        let (clock, news) = (self.clock.clone(), self.news.clone());
+        let (clock, news, sink) = (self.clock.clone(), self.news.clone(), self.sink.clone());
         let task = tokio::spawn(async move {
             let answer = tokio::select! {
                 biased;
                 answer = future => answer,
                 () = clock.sleep_until(deadline) => Err(timed_out(timeout)),
             };
-            let outcome = answer.map(|()| output.take());
-            let _ = news.send(News::Ended(vec![Done { id, slot, outcome, own_task: true }]));
+            let output = sink.take((id, number));
+            let _ = news.send(News::Ended(vec![Done {
+                id,
+                slot,
+                outcome: answer.map(|()| output),
+                own_task: true,
+            }]));
         });
-        self.tasks.insert(id, (task.abort_handle(), slot));
-    }
-}
-
-fn guarded(future: Boxed<Result<(), Failure>>) -> Boxed<Result<(), Failure>> {
-    Box::pin(AssertUnwindSafe(future).catch_unwind().map(|answer| match answer {
-        Ok(answer) => answer,
-        Err(payload) => Err(panicked(payload.as_ref())),
-    }))
-}
-
-/// One outcome for each record, whatever the handler of a batch answered.
-fn each(answers: Result<Vec<Result<(), Failure>>, Failure>, records: usize) -> Vec<Result<(), Failure>> {
-    match answers {
-        Ok(answers) if answers.len() == records => answers,
-        Ok(answers) => {
-            let what = format!("the handler gave {} outcomes for {records} records", answers.len());
-            let failure = Failure::new(Cause::new("redrive::Outcomes", what)).presumably(Class::Permanent);
-            vec![Err(failure); records]
-        }
-        Err(failure) => vec![Err(failure); records],
+        self.tasks.insert(id, (task.abort_handle(), number, slot));
     }
 }
 
 fn timed_out(timeout: Duration) -> Failure {
     let what = format!("no answer within {}", redrive_core::duration::print(timeout));
     Failure::new(Cause::new("redrive::Timeout", what)).presumably(Class::Outage)
-}
-
-fn panicked(payload: &(dyn Any + Send)) -> Failure {
-    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    let what = text.unwrap_or_else(|| "the handler panicked".to_owned());
-    Failure::new(Cause::new("redrive::Panic", what)).presumably(Class::Permanent)
 }

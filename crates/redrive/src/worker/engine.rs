@@ -20,6 +20,7 @@ use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::saving::Saving;
 use super::troubles::{About, Troubles};
+use super::watching::Watch;
 use super::{News, Spec};
 use crate::Error;
 use crate::clock::Clock;
@@ -64,6 +65,7 @@ pub(crate) struct Engine {
     stopping: Option<Duration>,
     status: watch::Sender<Status>,
     told_at: Duration,
+    pub(super) watch: Watch,
 }
 
 impl Engine {
@@ -75,12 +77,16 @@ impl Engine {
     ) -> Result<(Self, watch::Receiver<Status>), Error> {
         let settled = &spec.settled.settled;
         let (news, inbox) = mpsc::unbounded_channel();
-        let publishing = Publishing { timeout: settled.publish_timeout, ..Publishing::default() };
+        let publishing =
+            Publishing { timeout: settled.publish_timeout, max_message_bytes: spec.max_message_bytes };
         let publisher = Publisher::new(cluster.settings(), &publishing)?;
-        let saving = match settled.delivery {
+        let mut saving = match settled.delivery {
             Delivery::AtLeastOnce => Saving::commits(),
             Delivery::ExactlyOnce => Saving::transactions(cluster, &spec).await?,
         };
+        if let Some(id) = &spec.topic_id {
+            saving.set_topic_id(&id.to_string());
+        }
         let timeouts = [settled.timeout, settled.retry_timeout];
         let attempts = Attempts::new(spec.settled.work.clone(), clock.clone(), timeouts, news.clone());
         let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
@@ -108,6 +114,7 @@ impl Engine {
             stopping: None,
             status,
             told_at: Duration::ZERO,
+            watch: Watch::default(),
             spec,
         };
         Ok((engine, told))
@@ -119,6 +126,7 @@ impl Engine {
             let now = self.settle();
             self.give_up(now);
             self.save(now);
+            self.watch(now);
             self.tell(now);
             if self.is_over(now) {
                 break None;
@@ -172,6 +180,7 @@ impl Engine {
                 idle = false;
                 self.act(action, now);
             }
+            self.attempts.took(self.clock.now().steady.saturating_sub(now.steady));
             self.attempts.start_gathered();
             while let Some(done) = self.attempts.next_done() {
                 idle = false;
@@ -218,6 +227,7 @@ impl Engine {
             News::Buried { id, result } => self.buried(id, result, now),
             News::Saved(saved) => self.saved(saved, now),
             News::Found(found) => self.found(found, now),
+            News::Watched(watched) => self.watched(watched),
         }
     }
 
@@ -358,6 +368,7 @@ impl Engine {
             Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake().filter(|_| self.stopping.is_none()),
             self.burials.next_wake(),
+            self.watch.next_wake(),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
             self.giving_up.iter().map(|giving_up| giving_up.deadline).min(),
             self.starting.values().flatten().min().copied(),

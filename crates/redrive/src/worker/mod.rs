@@ -4,10 +4,10 @@ mod assigning;
 mod attempts;
 mod burying;
 mod engine;
-mod pending;
 mod place;
 mod saving;
 mod troubles;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,10 @@ use std::time::Duration;
 use redrive_core::Origin;
 use redrive_core::flow::{Id, Slot};
 use redrive_core::letter::Writer;
-use redrive_kafka::Error as KafkaError;
+use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::Error;
@@ -25,10 +26,12 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::status::Status;
 use crate::subscription::{Settled, Subscription};
+use crate::topics::{self, Mender};
 use assigning::Found;
 use attempts::Done;
 use engine::Engine;
 use saving::Saved;
+use watching::Watched;
 
 /// Runs subscriptions on a cluster.
 pub struct Worker {
@@ -38,6 +41,7 @@ pub struct Worker {
     instance: String,
     accept_loss: bool,
     clock: Clock,
+    mender: Mender,
 }
 
 /// What one subscription runs with.
@@ -46,6 +50,12 @@ pub(crate) struct Spec {
     pub(crate) writer: Writer,
     pub(crate) accept_loss: bool,
     pub(crate) transactional_id: String,
+    /// The id of the source when the worker started.
+    pub(crate) topic_id: Option<TopicId>,
+    /// What the topic of the letters accepts.
+    pub(crate) max_message_bytes: Option<usize>,
+    pub(crate) admin: Arc<Admin>,
+    pub(crate) mender: Mender,
 }
 
 /// What happened outside of the loop.
@@ -60,6 +70,8 @@ pub(crate) enum News {
     Saved(Saved),
     /// Where partitions begin.
     Found(Vec<(i32, Found)>),
+    /// The topics were looked at.
+    Watched(Watched),
 }
 
 impl Worker {
@@ -73,7 +85,15 @@ impl Worker {
             instance: format!("{}-{}", std::process::id(), &Uuid::new_v4().simple().to_string()[..8]),
             accept_loss: false,
             clock: Clock::system(),
+            mender: Mender::Library,
         }
+    }
+
+    /// The file that the subscriptions come from: a refusal names the command that mends their topics.
+    #[must_use]
+    pub fn config_file(mut self, file: impl Into<String>) -> Self {
+        self.mender = Mender::Command { config: file.into() };
+        self
     }
 
     /// One more subscription.
@@ -137,6 +157,12 @@ impl Worker {
         if !problems.is_empty() {
             return Err(Error::Settings(problems));
         }
+        let admin = Arc::new(Admin::new(self.cluster.settings())?);
+        let all: Vec<_> = settled.iter().map(|one| one.settled.clone()).collect();
+        let ready = topics::ensure(&admin, &all, &self.mender).await?;
+        for note in &ready.notes {
+            warn!("{note}");
+        }
         let (stop, stopped) = watch::channel(false);
         let (mut engines, mut statuses) = (JoinSet::new(), Vec::new());
         let start = Uuid::new_v4().simple().to_string();
@@ -149,8 +175,19 @@ impl Worker {
             };
             // Unique to this start: a former one must not be fenced off by it, nor it by a former one.
             let transactional_id =
-                format!("{}.{}.{start}-{index}", settled.settled.topic, settled.settled.group);
-            let spec = Spec { settled, writer, accept_loss: self.accept_loss, transactional_id };
+                format!("{}{start}-{index}", topics::transactional_prefix(&settled.settled));
+            let source = ready.found.topics.get(&settled.settled.topic);
+            let letters = ready.found.topics.get(&settled.settled.letters);
+            let spec = Spec {
+                topic_id: source.and_then(|topic| topic.id),
+                max_message_bytes: letters.and_then(max_message_bytes),
+                settled,
+                writer,
+                accept_loss: self.accept_loss,
+                transactional_id,
+                admin: admin.clone(),
+                mender: self.mender.clone(),
+            };
             let (engine, status) =
                 Engine::new(Arc::new(spec), &self.cluster, self.clock.clone(), stopped.clone()).await?;
             statuses.push(status);
@@ -216,6 +253,11 @@ pub async fn stop_signal() {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
+}
+
+/// What a topic accepts as one record.
+fn max_message_bytes(topic: &TopicState) -> Option<usize> {
+    topic.settings.get("max.message.bytes")?.value.parse().ok()
 }
 
 /// The next pause of something that is tried again: from a second to half a minute.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::pending::{TransactionFailed, Transactions};
 use redrive_core::flow::{Flow, Now};
 use redrive_core::letter::{Letter, Size};
-use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal};
+use redrive_kafka::Transacting as TransactionSettings;
+use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal, TransactionFailed, Transactions};
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 
@@ -80,12 +80,11 @@ impl Saving {
     }
 
     pub(super) async fn transactions(cluster: &Cluster, spec: &Spec) -> Result<Self, Error> {
-        let transactions = Transactions::new(
-            cluster.settings(),
-            &spec.transactional_id,
-            spec.settled.settled.publish_timeout,
-        )
-        .await?;
+        let limits = TransactionSettings {
+            max_message_bytes: spec.max_message_bytes,
+            ..TransactionSettings::default()
+        };
+        let transactions = Transactions::new(cluster.settings(), &spec.transactional_id, &limits).await?;
         let transacting = Transacting {
             transactions: Arc::new(Mutex::new(transactions)),
             waiting: BTreeMap::new(),
@@ -254,14 +253,13 @@ impl Engine {
         tokio::spawn(async move {
             let mut transactions = transactions.lock_owned().await;
             let result = transactions.run(outgoing, all, &topic, group).await;
-            let result = match result {
-                Err(TransactionFailed::Broken(source)) => {
-                    warn!(error = chain(&source), "the transactional producer is made anew");
-                    let renewed = transactions.renew().await;
-                    Err(Failed::Transaction(TransactionFailed::Broken(renewed.err().unwrap_or(source))))
+            if let Err(TransactionFailed::Broken(source)) = &result {
+                warn!(error = chain(source), "the transactional producer is made anew");
+                if let Err(error) = transactions.renew().await {
+                    warn!(error = chain(&error), "the transactional producer could not be made anew");
                 }
-                other => other.map_err(Failed::Transaction),
-            };
+            }
+            let result = result.map_err(Failed::Transaction);
             drop(transactions);
             let _ = news.send(News::Saved(Saved { marks, sources, result }));
         });
@@ -280,6 +278,7 @@ impl Engine {
                         self.saving.saved.insert(partition, mark);
                     }
                     self.forget_published(partition, mark);
+                    self.release(partition);
                 }
             }
             Err(Failed::Commit(error)) if error.group_moved_on() => self.try_again(&error, now),
@@ -288,8 +287,9 @@ impl Engine {
                 self.troubles.raise(About::Commits, what, "it is tried again by itself; nothing is lost");
                 self.try_again(&error, now);
             }
-            Err(Failed::Transaction(TransactionFailed::Refused { kind, index, source, .. })) => {
-                self.refused(&saved.sources, index, kind, source, now);
+            Err(Failed::Transaction(TransactionFailed::Refused { kind, index, source, topic })) => {
+                let error = KafkaError::Publish { topic, kind, source };
+                self.refused(&saved.sources, index, kind, &error, now);
             }
             Err(Failed::Transaction(failed)) => {
                 let is_fenced = matches!(failed, TransactionFailed::Fenced(_));
@@ -321,14 +321,14 @@ impl Engine {
     fn refused(
         &mut self,
         sources: &[((i32, i64), usize)],
-        index: Option<usize>,
+        index: usize,
         kind: Refusal,
-        source: KafkaError,
+        error: &KafkaError,
         now: Now,
     ) {
         self.saving.next = now.steady;
-        let Some((at, nth)) = index.and_then(|index| sources.get(index).copied()) else {
-            self.try_again(&source, now);
+        let Some((at, nth)) = sources.get(index).copied() else {
+            self.try_again(error, now);
             return;
         };
         let shrunk = self.shrink(at, nth, kind);
@@ -337,7 +337,7 @@ impl Engine {
         }
         let Some(transacting) = &mut self.saving.transactions else { return };
         transacting.refused.insert(at.0, now.steady.saturating_add(back_off(1)));
-        self.hold(at.0, &source);
+        self.hold(at.0, error);
     }
 
     fn shrink(&mut self, at: (i32, i64), nth: usize, kind: Refusal) -> bool {

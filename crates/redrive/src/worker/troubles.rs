@@ -11,6 +11,8 @@ use crate::status::Problem;
 pub(crate) enum About {
     /// The connection to Kafka.
     Kafka,
+    /// The topics.
+    Topics,
     /// Commits.
     Commits,
     /// A partition that cannot begin, or was stopped.
@@ -34,7 +36,7 @@ impl Troubles {
             About::Stopped(partition) | About::Held(partition) | About::Blocked(Some(partition)) => {
                 Some(partition)
             }
-            About::Kafka | About::Commits | About::Blocked(None) | About::Loss => None,
+            About::Kafka | About::Topics | About::Commits | About::Blocked(None) | About::Loss => None,
         };
         let problem = Problem { partition, what, remedy: remedy.to_owned() };
         if self.0.get(&about) != Some(&problem) {
