@@ -1,10 +1,14 @@
-//! What Redrive's own tests run on: clusters and databases that are really there.
+//! What Redrive's own tests run on: clusters and databases that are really there, and objects that
+//! watch what the invariants promise.
 //!
 //! Where one is missing, its tests say that they are skipped and why; with `REDRIVE_REQUIRE` naming
 //! it (`kafka,postgres`), its absence fails them.
 
+pub mod guarantees;
+mod reading;
 mod real;
 mod topics;
 
+pub use reading::Stored;
 pub use real::{Cluster, kafka, postgres};
 pub use topics::{delete_topic, new_name, new_topic, new_topic_with};

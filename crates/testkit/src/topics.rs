@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
@@ -61,10 +60,5 @@ pub async fn delete_topic(cluster: &Cluster, name: &str) {
 }
 
 fn admin(cluster: &Cluster) -> AdminClient<DefaultClientContext> {
-    let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &cluster.brokers);
-    for (property, value) in &cluster.properties {
-        config.set(property, value);
-    }
-    config.create().expect("an admin client")
+    cluster.client().create().expect("an admin client")
 }

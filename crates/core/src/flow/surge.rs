@@ -1,7 +1,8 @@
 //! The surge guard: when most keys fail at once, it is not the records that are bad.
 //!
-//! Outcomes by key come in; the answer is whether a failure is to be treated as an outage. Once it
-//! is, it stays so until something succeeds: the window alone would forget while everything waits.
+//! Outcomes by key come in; the answer is whether a failure is to be treated as an outage. A key fails
+//! if its last outcome was a failure. Once it is an outage, it stays so until something succeeds: the
+//! window alone would forget while everything waits.
 
 use std::time::Duration;
 
@@ -50,6 +51,10 @@ impl Surge {
         }
         let bit = Self::bit(key);
         self.span(now).handled.insert(bit);
+        // A key that goes well again was not failing: one bad record in a hundred is, in time, of every key.
+        for span in &mut self.spans {
+            span.failed.remove(bit);
+        }
     }
 
     /// A record of this key has no tries left in place. Says whether it counts as an outage.
@@ -114,6 +119,10 @@ impl Keys {
         self.0[bit / 64] |= 1 << (bit % 64);
     }
 
+    fn remove(&mut self, bit: usize) {
+        self.0[bit / 64] &= !(1 << (bit % 64));
+    }
+
     fn merge(&mut self, other: &Self) {
         for (word, more) in self.0.iter_mut().zip(&other.0) {
             *word |= more;
@@ -160,6 +169,20 @@ mod tests {
             surge.handled(&key.to_be_bytes(), second(1));
         }
         assert!((0..300_u16).all(|key| !surge.failed(&key.to_be_bytes(), second(2))));
+    }
+
+    #[test]
+    fn keys_that_fail_now_and_then_are_no_outage() {
+        let mut surge = guard();
+        for round in 0..50_u8 {
+            for key in 0..40_u8 {
+                // One in twenty fails, and in time every key has had its turn.
+                match (round + key) % 20 {
+                    0 => assert!(!surge.failed(&[key], second(1)), "round {round}, key {key}"),
+                    _ => surge.handled(&[key], second(1)),
+                }
+            }
+        }
     }
 
     #[test]
