@@ -14,7 +14,7 @@ use tracing::info;
 
 use crate::config::BrokerConfig;
 use crate::error::Error;
-use crate::node::{self, Node};
+use crate::node::{self, Node, TopicOutcome};
 #[cfg(feature = "faults")]
 use crate::{clock, config::Data};
 use crate::{server, tidy};
@@ -69,18 +69,19 @@ impl Broker {
         &self.node.cluster_id
     }
 
-    /// Makes a topic unless one of that name is there.
-    pub fn create_topic(&self, name: &str, partitions: i32) -> Result<(), Error> {
+    /// Makes a topic unless one of that name is there. One with fewer partitions is given more; one with
+    /// more is an error, because they cannot be taken away.
+    pub fn create_topic(&self, name: &str, partitions: i32) -> Result<TopicOutcome, Error> {
         self.node.create_topic(name, partitions)
     }
 
-    /// Stops: requests in hand are finished, connections closed, logs forced to the disk, the data
-    /// directory released.
+    /// Stops: requests in hand are finished, connections closed, everything forced onto the disk,
+    /// the data directory released.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
         let _ = (&mut self.server).await;
         self.background.shutdown().await;
-        self.node.topics.close();
+        self.node.close();
         info!(address = %self.address, "the broker has stopped");
     }
 
