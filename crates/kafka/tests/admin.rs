@@ -109,7 +109,7 @@ async fn records_are_counted_and_deleted(settings: &Settings) {
         headers: Headers::default(),
     };
     for _ in 0..4 {
-        publisher.publish(record).await.unwrap();
+        publisher.publish(record.clone()).await.unwrap();
     }
     assert_eq!(admin.span(&name, 2).await.unwrap(), 4);
     let below = Origin { topic: name.clone(), partition: 1, offset: 3 };
