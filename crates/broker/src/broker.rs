@@ -103,7 +103,7 @@ impl Broker {
 }
 
 /// How much of an answer may lie between the broker and a client. The operating system would let it grow to
-/// megabytes; a reader then comes to bytes that have left the processor's caches, and reads a third slower.
+/// megabytes, with which a client was measured to read a fifth slower.
 const SEND_BUFFER: u32 = 128 << 10;
 
 /// Connections have the send buffer of the socket that accepts them.

@@ -47,7 +47,7 @@ fn nothing_acknowledged_is_lost_or_doubled_when_the_process_is_killed() {
     });
     check_plain(&address, &sent, &read);
     check_committed(&address, &transactions);
-    assert!(sent.len() > 100 && transactions.committed.len() > 3, "too little happened to mean anything");
+    assert!(sent.len() > 100 && transactions.committed.len() > 10, "too little happened to mean anything");
 }
 
 /// What was acknowledged is there, once; the group has read all up to its last commit, in order.

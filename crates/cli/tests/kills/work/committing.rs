@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::KafkaError;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::client;
@@ -17,6 +17,8 @@ pub(crate) const GROUP: &str = "of-transactions";
 /// Records of a transaction.
 pub(crate) const RECORDS: usize = PARTITIONS as usize;
 const PATIENCE: Duration = Duration::from_secs(15);
+
+type TransactionalProducer = ThreadedProducer<DefaultProducerContext>;
 
 #[derive(Default)]
 pub(crate) struct Transactions {
@@ -49,19 +51,21 @@ pub(crate) fn until(over: &AtomicBool, address: &str) -> Transactions {
         producer = Some(current);
     }
     // What is in doubt is decided when the successor has begun.
-    new_producer(address);
+    drop(new_producer(address));
     transactions
 }
 
-fn new_producer(address: &str) -> BaseProducer {
+/// Polled by a thread of its own: librdkafka waits for delivery reports to be taken before it ends or aborts a
+/// transaction, for as long as it is allowed to.
+fn new_producer(address: &str) -> TransactionalProducer {
     let mut config = client(address);
     config.set("transactional.id", "committing").set("transaction.timeout.ms", "10000");
-    let producer: BaseProducer = config.create().expect("a producer");
+    let producer: TransactionalProducer = config.create().expect("a producer");
     again(|| producer.init_transactions(PATIENCE)).expect("a transactional producer");
     producer
 }
 
-fn transact(producer: &BaseProducer, metadata: &ConsumerGroupMetadata, number: u64) -> Ended {
+fn transact(producer: &TransactionalProducer, metadata: &ConsumerGroupMetadata, number: u64) -> Ended {
     let Err(cause) = attempt(producer, metadata, number) else {
         return Ended::Committed;
     };
@@ -74,7 +78,11 @@ fn transact(producer: &BaseProducer, metadata: &ConsumerGroupMetadata, number: u
     Ended::InDoubt
 }
 
-fn attempt(producer: &BaseProducer, metadata: &ConsumerGroupMetadata, number: u64) -> Result<(), KafkaError> {
+fn attempt(
+    producer: &TransactionalProducer,
+    metadata: &ConsumerGroupMetadata,
+    number: u64,
+) -> Result<(), KafkaError> {
     producer.begin_transaction()?;
     let value = number.to_string();
     for partition in 0..PARTITIONS {
