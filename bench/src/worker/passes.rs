@@ -72,14 +72,14 @@ pub(crate) async fn run(
 ) -> Result<Pass, Box<dyn std::error::Error>> {
     static PASSES: AtomicU64 = AtomicU64::new(0);
     let group = format!("pass-{}-{}", std::process::id(), PASSES.fetch_add(1, Ordering::Relaxed));
-    let (letters, out) = (format!("{}.{group}.dlq", load.topic), format!("{}.out", load.topic));
-    create(cluster, &letters).await?;
+    let out = format!("{}.out", load.topic);
     create(cluster, &out).await?;
     let seen = Arc::new(Seen::default());
     let wait = Wait::start(Duration::from_millis(10));
     let records = load.records;
     let out: redrive::Topic = out.parse()?;
     let subscription = Subscription::new(&load.topic, &group)
+        .auto_create(true)
         .concurrency(work.concurrency)
         .delivery(work.delivery)
         .handler({

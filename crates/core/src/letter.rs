@@ -67,7 +67,7 @@ impl Writer {
         let mut trail = match &ticket.past {
             Some(past) => past.trail.clone(),
             // A follower that never reached the handler.
-            None => Trail { lane: ticket.lane.clone(), attempt: Some(0), ..Trail::default() },
+            None => Trail { lane: ticket.lane().cloned(), attempt: Some(0), ..Trail::default() },
         };
         trail.origin = Some(record.at.clone());
         trail.origin_timestamp = record.timestamp;

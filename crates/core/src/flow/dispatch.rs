@@ -58,7 +58,7 @@ impl Flow {
         let Some(ticket) = self.tickets.get(id) else { return };
         let number = ticket.record.at.partition;
         let closed = !self.gates.is_empty() && self.gates.contains_key(&Some(number));
-        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        let Some(partition) = self.partitions.get_mut(number) else { return };
         if partition.draining {
             return;
         }
@@ -76,7 +76,7 @@ impl Flow {
         ticket.place = Place::Running;
         let number = ticket.attempts();
         let attempt = Attempt { id, record: ticket.record.clone(), number, slot };
-        if let Some(partition) = self.partitions.get_mut(&attempt.record.at.partition) {
+        if let Some(partition) = self.partitions.get_mut(attempt.record.at.partition) {
             partition.active += 1;
         }
         self.running[slot as usize] += 1;
@@ -134,7 +134,7 @@ impl Flow {
                 None
             }
             Some(number) => {
-                let partition = partitions.get_mut(&number).filter(|state| !state.held && !state.draining)?;
+                let partition = partitions.get_mut(number).filter(|state| !state.held && !state.draining)?;
                 partition.stalled.pop_front()
             }
         }
@@ -165,7 +165,7 @@ impl Flow {
     /// What was ready while the partition stood still is next again.
     pub(super) fn unstall(&mut self, partition: i32) {
         let closed = self.gates.contains_key(&Some(partition));
-        let Some(state) = self.partitions.get_mut(&partition).filter(|state| !state.held && !closed) else {
+        let Some(state) = self.partitions.get_mut(partition).filter(|state| !state.held && !closed) else {
             return;
         };
         for id in state.stalled.drain(..).rev() {
@@ -184,11 +184,7 @@ impl Flow {
     }
 }
 
-fn may_start(
-    tickets: &super::Tickets,
-    partitions: &std::collections::BTreeMap<i32, super::Partition>,
-    id: Id,
-) -> bool {
-    let partition = tickets.get(id).and_then(|ticket| partitions.get(&ticket.record.at.partition));
+fn may_start(tickets: &super::Tickets, partitions: &super::Partitions, id: Id) -> bool {
+    let partition = tickets.get(id).and_then(|ticket| partitions.get(ticket.record.at.partition));
     partition.is_some_and(|partition| !partition.held && !partition.draining)
 }

@@ -13,10 +13,9 @@ mod surge;
 #[cfg(test)]
 mod tests;
 mod ticket;
-mod window;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +29,9 @@ use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
 use crate::time::Timestamp;
 use gate::Gate;
 use loss::Loss;
-use partition::Partition;
+use partition::{Partition, Partitions};
 use surge::Surge;
-use ticket::{Place, Tickets};
+use ticket::{Lane, Place, Tickets};
 
 pub use ticket::{Burial, Id, Past, Ticket};
 
@@ -170,7 +169,7 @@ pub struct Counts {
 pub struct Flow {
     settings: Settings,
     tickets: Tickets,
-    partitions: BTreeMap<i32, Partition>,
+    partitions: Partitions,
     fresh: VecDeque<Id>,
     again: VecDeque<Id>,
     running: [u32; 2],
@@ -183,6 +182,8 @@ pub struct Flow {
     /// The highest number of a start that ended well.
     last_success: u64,
     bytes: usize,
+    /// What each partition may have in memory.
+    share: Limits,
     actions: VecDeque<Action>,
     steps: Vec<Step>,
     counts: Counts,
@@ -197,7 +198,7 @@ impl Flow {
         Self {
             settings,
             tickets: Tickets::default(),
-            partitions: BTreeMap::new(),
+            partitions: Partitions::default(),
             fresh: VecDeque::new(),
             again: VecDeque::new(),
             running: [0; 2],
@@ -208,6 +209,7 @@ impl Flow {
             starts: 0,
             last_success: 0,
             bytes: 0,
+            share: Limits { records: 1, bytes: 1 },
             actions: VecDeque::new(),
             steps: Vec::new(),
             counts: Counts::default(),
@@ -221,22 +223,30 @@ impl Flow {
         let offsets = Offsets::resume(Progress::new(mark, Ranges::default()));
         let lanes = Lanes::new(self.settings.followers, mark);
         self.partitions.insert(partition, Partition::new(offsets, lanes));
+        self.share_out();
+    }
+
+    fn share_out(&mut self) {
+        let count = self.partitions.iter().count().max(1);
+        let Limits { records, bytes } = self.settings.limits;
+        self.share = Limits { records: (records / count).max(1), bytes: (bytes / 2 / count).max(1) };
     }
 
     /// A record was read.
     pub fn arrive(&mut self, record: Record) {
         let (number, offset) = (record.at.partition, record.at.offset);
-        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        let Some(partition) = self.partitions.get_mut(number) else { return };
         match partition.offsets.start(offset) {
             Started::New => {}
             Started::Complete | Started::Again => return,
         }
         self.counts.consumed += 1;
-        let lane = self.settings.order_by.lane(&record);
+        let lane = Lane::of(&self.settings.order_by, &record);
         let bytes = record.size();
+        partition.lanes.arrive_into(lane.key(&record), offset, &mut self.steps);
         let ticket = Ticket {
             record: Arc::new(record),
-            lane: lane.clone(),
+            lane,
             past: None,
             burial: None,
             place: Place::Queued,
@@ -247,7 +257,6 @@ impl Flow {
         partition.records.push(offset, id);
         partition.bytes += bytes;
         self.bytes += bytes;
-        partition.lanes.arrive_into(lane.as_ref(), offset, &mut self.steps);
         self.take_steps(number);
         self.ease(number);
     }
@@ -255,20 +264,19 @@ impl Flow {
     /// The letter of a record is confirmed.
     pub fn buried(&mut self, id: Id, now: Now) {
         let Some(ticket) = self.tickets.get(id) else { return };
-        let (number, offset, lane) =
-            (ticket.record.at.partition, ticket.record.at.offset, ticket.lane.clone());
+        let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
         self.counts.buried += 1;
         self.loss.count(false, now.steady);
-        let partition = self.partitions.get_mut(&number).expect("a record's partition is known");
+        let partition = self.partitions.get_mut(number).expect("a record's partition is known");
         partition.active -= 1;
-        partition.lanes.bury_into(lane.as_ref(), offset, &mut self.steps);
+        partition.lanes.bury_into(ticket.lane(), offset, &mut self.steps);
         self.leave(id);
         self.take_steps(number);
     }
 
     /// A letter of this partition cannot be written, or can again: meanwhile nothing of it starts.
     pub fn hold(&mut self, partition: i32, held: bool) {
-        let Some(state) = self.partitions.get_mut(&partition) else { return };
+        let Some(state) = self.partitions.get_mut(partition) else { return };
         state.held = held;
         if !held {
             self.unstall(partition);
@@ -277,7 +285,7 @@ impl Flow {
 
     /// Nothing of this partition starts any more; what runs may end.
     pub fn drain(&mut self, partition: i32) {
-        if let Some(partition) = self.partitions.get_mut(&partition) {
+        if let Some(partition) = self.partitions.get_mut(partition) {
             partition.draining = true;
         }
     }
@@ -290,20 +298,21 @@ impl Flow {
     /// Whether nothing of this partition runs or has a letter on its way.
     #[must_use]
     pub fn is_drained(&self, partition: i32) -> bool {
-        self.partitions.get(&partition).is_none_or(|partition| partition.active == 0)
+        self.partitions.get(partition).is_none_or(|partition| partition.active == 0)
     }
 
     /// Forgets a partition; what still runs is discarded when it ends. Says which records those are.
     pub fn abandon(&mut self, partition: i32) -> Vec<Id> {
-        let Some(gone) = self.partitions.remove(&partition) else { return Vec::new() };
+        let Some(gone) = self.partitions.remove(partition) else { return Vec::new() };
         let mut running = Vec::new();
-        for id in gone.records.ids() {
+        for id in gone.records.things().copied() {
             let ticket = self.tickets.remove(id);
             if ticket.is_some_and(|ticket| ticket.place == Place::Running) {
                 running.push(id);
             }
         }
         self.bytes -= gone.bytes;
+        self.share_out();
         self.gates.remove(&Some(partition));
         for gate in self.gates.values_mut() {
             gate.forget(|id| self.tickets.get(id).is_none());
@@ -313,19 +322,19 @@ impl Flow {
 
     /// Offsets that may be committed: everything below is complete.
     pub fn marks(&self) -> impl Iterator<Item = (i32, i64)> {
-        self.partitions.iter().map(|(number, partition)| (*number, partition.offsets.mark()))
+        self.partitions.iter().map(|(number, partition)| (number, partition.offsets.mark()))
     }
 
     /// The offset of this partition that may be committed.
     #[must_use]
     pub fn mark(&self, partition: i32) -> Option<i64> {
-        Some(self.partitions.get(&partition)?.offsets.mark())
+        Some(self.partitions.get(partition)?.offsets.mark())
     }
 
     /// Where this partition is read next.
     #[must_use]
     pub fn position(&self, partition: i32) -> Option<i64> {
-        Some(self.partitions.get(&partition)?.offsets.position())
+        Some(self.partitions.get(partition)?.offsets.position())
     }
 
     /// A record in memory.
@@ -348,13 +357,13 @@ impl Flow {
     /// Records in memory.
     #[must_use]
     pub fn in_memory(&self) -> usize {
-        self.partitions.values().map(|partition| partition.records.len()).sum()
+        self.partitions.iter().map(|(_, partition)| partition.records.len()).sum()
     }
 
     /// Whether no record is in memory.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.partitions.values().all(|partition| partition.records.is_empty())
+        self.partitions.iter().all(|(_, partition)| partition.records.is_empty())
     }
 
     /// Records with the handler.
@@ -397,7 +406,7 @@ impl Flow {
     }
 
     fn ready(&mut self, partition: i32, offset: i64) {
-        let id = self.partitions.get(&partition).and_then(|state| state.records.get(offset));
+        let id = self.partitions.get(partition).and_then(|state| state.records.get(offset).copied());
         let Some(id) = id else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Ready;
@@ -408,8 +417,8 @@ impl Flow {
     }
 
     fn bury_follower(&mut self, partition: i32, offset: i64, leader: i64) {
-        let Some(state) = self.partitions.get_mut(&partition) else { return };
-        let Some(id) = state.records.get(offset) else { return };
+        let Some(state) = self.partitions.get_mut(partition) else { return };
+        let Some(id) = state.records.get(offset).copied() else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Burying;
         ticket.burial = Some(Burial { reason: Reason::Follower, leader: Some(leader) });
@@ -421,8 +430,8 @@ impl Flow {
     fn complete(&mut self, id: Id) {
         let Some(ticket) = self.tickets.get(id) else { return };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
-        let partition = self.partitions.get_mut(&number).expect("a record's partition is known");
-        partition.lanes.done_into(ticket.lane.as_ref(), offset, &mut self.steps);
+        let partition = self.partitions.get_mut(number).expect("a record's partition is known");
+        partition.lanes.done_into(ticket.lane(), offset, &mut self.steps);
         self.leave(id);
         self.take_steps(number);
     }
@@ -431,7 +440,7 @@ impl Flow {
     fn leave(&mut self, id: Id) {
         let Some(ticket) = self.tickets.remove(id) else { return };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
-        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        let Some(partition) = self.partitions.get_mut(number) else { return };
         partition.offsets.finish(offset);
         partition.records.remove(offset);
         partition.bytes -= ticket.bytes;
@@ -441,10 +450,8 @@ impl Flow {
 
     /// Asks the source for less or more of a partition, by what is in memory of it.
     fn ease(&mut self, number: i32) {
-        let count = self.partitions.len().max(1);
-        let limits = self.settings.limits;
-        let (most, most_bytes) = ((limits.records / count).max(1), (limits.bytes / 2 / count).max(1));
-        let Some(partition) = self.partitions.get_mut(&number) else { return };
+        let Limits { records: most, bytes: most_bytes } = self.share;
+        let Some(partition) = self.partitions.get_mut(number) else { return };
         let (records, bytes) = (partition.records.len(), partition.bytes);
         if !partition.paused && (records >= most || bytes >= most_bytes) {
             partition.paused = true;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::gate::Gate;
-use super::ticket::{Burial, Past, Place};
+use super::ticket::{Burial, Lane, Past, Place};
 use super::{Action, Flow, Id, Notice, Now, Slot};
 use crate::class::Class;
 use crate::classify::Subject;
@@ -22,7 +22,7 @@ impl Flow {
     pub fn handled(&mut self, id: Id, slot: Slot, outcome: Result<(), Failure>, now: Now) {
         self.running[slot as usize] -= 1;
         let Some(ticket) = self.tickets.get(id) else { return };
-        let partition = self.partitions.get_mut(&ticket.record.at.partition);
+        let partition = self.partitions.get_mut(ticket.record.at.partition);
         partition.expect("a record's partition is known").active -= 1;
         match outcome {
             Ok(()) => self.succeeded(id, now),
@@ -34,7 +34,7 @@ impl Flow {
         let Some(ticket) = self.tickets.get(id) else { return };
         self.counts.handled += 1;
         self.last_success = self.last_success.max(ticket.started);
-        match &ticket.lane {
+        match ticket.lane() {
             Some(lane) => self.surge.handled(lane, now.steady),
             None => self.surge.handled(&without_lane(&ticket.record), now.steady),
         }
@@ -62,8 +62,10 @@ impl Flow {
             None => {
                 // It may stay for long: in memory of its own.
                 ticket.record = Arc::new(ticket.record.detached());
-                ticket.lane = ticket.lane.as_deref().map(Bytes::copy_from_slice);
-                Box::new(first(&ticket.record, ticket.lane.as_ref(), &self.settings, failure, class))
+                if let Lane::Own(key) = &mut ticket.lane {
+                    *key = Bytes::copy_from_slice(key);
+                }
+                Box::new(first(&ticket.record, ticket.lane(), &self.settings, failure, class))
             }
         };
         let past = ticket.past.insert(past);
@@ -77,7 +79,7 @@ impl Flow {
         }
         let mut surge = false;
         if gives_up_in_place(&route) && !alone {
-            surge = match &ticket.lane {
+            surge = match ticket.lane.key(&ticket.record) {
                 Some(lane) => self.surge.failed(lane, now.steady),
                 None => self.surge.failed(&without_lane(&ticket.record), now.steady),
             };
@@ -111,7 +113,7 @@ impl Flow {
             Route::Bury(reason) => {
                 ticket.place = Place::Burying;
                 ticket.burial = Some(Burial { reason: *reason, leader: None });
-                if let Some(partition) = self.partitions.get_mut(&number) {
+                if let Some(partition) = self.partitions.get_mut(number) {
                     partition.active += 1;
                 }
                 self.actions.push_back(Action::Bury(id));

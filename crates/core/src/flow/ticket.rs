@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::headers::Trail;
 use crate::record::Record;
 use crate::route::{History, Reason};
+use crate::settings::OrderBy;
 
 /// Names one record in the flow; never given out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,8 +40,7 @@ pub(super) enum Place {
 pub struct Ticket {
     /// The record.
     pub record: Arc<Record>,
-    /// Its business key.
-    pub lane: Option<Bytes>,
+    pub(super) lane: Lane,
     /// What went wrong with it so far.
     pub past: Option<Box<Past>>,
     /// Why it is being buried, and because of which earlier record.
@@ -75,7 +75,42 @@ pub struct Burial {
     pub leader: Option<i64>,
 }
 
+/// Where the business key of a record is.
+#[derive(Debug)]
+pub(super) enum Lane {
+    None,
+    /// In the record: nothing is kept twice.
+    Key,
+    Own(Bytes),
+}
+
+impl Lane {
+    pub(super) fn of(order: &OrderBy, record: &Record) -> Self {
+        match order {
+            OrderBy::Key => Self::Key,
+            OrderBy::Header(_) | OrderBy::Json(_) | OrderBy::Partition => {
+                order.lane(record).map_or(Self::None, Self::Own)
+            }
+            OrderBy::None => Self::None,
+        }
+    }
+
+    pub(super) fn key<'a>(&'a self, record: &'a Record) -> Option<&'a Bytes> {
+        match self {
+            Self::None => None,
+            Self::Key => record.key.as_ref(),
+            Self::Own(key) => Some(key),
+        }
+    }
+}
+
 impl Ticket {
+    /// Its business key.
+    #[must_use]
+    pub fn lane(&self) -> Option<&Bytes> {
+        self.lane.key(&self.record)
+    }
+
     /// How often the handler has had it, the running attempt included.
     #[must_use]
     pub fn attempts(&self) -> u32 {

@@ -9,10 +9,11 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use std::collections::hash_map::{Entry, OccupiedEntry};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
+use hashbrown::hash_map::{Entry, EntryRef, OccupiedEntry};
 
 use lane::Lane;
 
@@ -81,9 +82,9 @@ impl Lanes {
         self.pass_into(offset + 1, steps);
         match key {
             Some(key) => {
-                let mut entry = match self.lanes.entry(key.clone()) {
-                    Entry::Occupied(entry) => entry,
-                    Entry::Vacant(entry) => entry.insert_entry(Lane::default()),
+                let mut entry = match self.lanes.entry_ref(key) {
+                    EntryRef::Occupied(entry) => entry,
+                    EntryRef::Vacant(entry) => entry.insert_entry_with_key(key.clone(), Lane::default()),
                 };
                 entry.get_mut().arrive(offset, self.followers, steps);
                 go_on(entry, self.position, steps);
@@ -204,8 +205,7 @@ impl Lanes {
         event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
     ) {
         let Some(key) = key else { return };
-        // A copy of the key is the price of finding the lane once: it is a count, not bytes.
-        if let Entry::Occupied(mut entry) = self.lanes.entry(key.clone()) {
+        if let EntryRef::Occupied(mut entry) = self.lanes.entry_ref(key) {
             event(entry.get_mut(), self.followers, steps);
             go_on(entry, self.position, steps);
         }

@@ -6,20 +6,20 @@
 
 mod progress;
 mod ranges;
+pub(crate) mod sparse;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 pub use progress::{BadProgress, Progress};
 pub use ranges::Ranges;
+use sparse::Sparse;
 
 /// The offsets of one partition.
 #[derive(Debug, Clone)]
 pub struct Offsets {
     /// The next offset to be read: all below were started or are gaps.
     position: i64,
-    in_flight: BTreeSet<i64>,
+    in_flight: Sparse<()>,
     /// Complete before the reader gets there, as an earlier owner left it.
     known: Ranges,
 }
@@ -40,7 +40,7 @@ impl Offsets {
     #[must_use]
     pub fn resume(progress: Progress) -> Self {
         let (mark, ahead) = progress.into_parts();
-        Self { position: mark, in_flight: BTreeSet::new(), known: ahead }
+        Self { position: mark, in_flight: Sparse::default(), known: ahead }
     }
 
     /// A record was read.
@@ -53,13 +53,13 @@ impl Offsets {
         if complete {
             return Started::Complete;
         }
-        self.in_flight.insert(offset);
+        self.in_flight.push(offset, ());
         Started::New
     }
 
     /// A record is complete. Says whether it was in flight.
     pub fn finish(&mut self, offset: i64) -> bool {
-        self.in_flight.remove(&offset)
+        self.in_flight.remove(offset).is_some()
     }
 
     /// The reader is now at `position`: what it did not deliver below was never a record.
@@ -84,7 +84,7 @@ impl Offsets {
     #[must_use]
     pub fn mark(&self) -> i64 {
         match self.in_flight.first() {
-            Some(lowest) => *lowest,
+            Some(lowest) => lowest,
             None => self.known.end_of_run_at(self.position),
         }
     }
@@ -94,11 +94,11 @@ impl Offsets {
     pub fn progress(&self) -> Progress {
         let mark = self.mark();
         let mut ahead = Ranges::default();
-        for (flying, next) in self.in_flight.iter().zip(self.in_flight.iter().skip(1)) {
-            ahead.insert(*flying + 1..*next);
+        for (flying, next) in self.in_flight.offsets().zip(self.in_flight.offsets().skip(1)) {
+            ahead.insert(flying + 1..next);
         }
-        if let Some(last) = self.in_flight.last() {
-            ahead.insert(*last + 1..self.position);
+        if let Some(last) = self.in_flight.offsets().last() {
+            ahead.insert(last + 1..self.position);
         }
         for range in self.known.iter() {
             ahead.insert(range.start.max(mark)..range.end);

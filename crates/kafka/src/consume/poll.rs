@@ -1,11 +1,12 @@
 //! The thread that polls, always: events first, then records as long as the receiver has room. It sleeps
 //! when there is neither, and is woken by whoever brings one.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use redrive_core::headers::Headers;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Link;
-use super::event::{Batch, Event};
+use super::event::{Batch, Event, Turn};
 use super::holding::Holding;
 use crate::Error;
 use crate::native::{Message, Room};
@@ -75,6 +76,7 @@ fn take(link: &Link, room: &mut Room, pages: &mut Pages) -> (usize, Vec<Event>) 
     let mut holding = link.consumer.context().holding();
     let mut sorting = Sorting { topic: &link.topic, holding: &mut holding, pages, events: Vec::new() };
     let taken = link.queue.take(room, |message| sorting.sort(&message));
+    sorting.pages.share_out(&mut sorting.events);
     (taken, sorting.events)
 }
 
@@ -92,21 +94,38 @@ impl Sorting<'_> {
             return self.error(message.partition(), code, words);
         }
         let Some(turn) = self.holding.accept(message.partition(), message.offset()) else { return };
-        let record = record(self.topic, message, self.pages);
-        match self.events.last_mut() {
-            Some(Event::Records(batch)) if batch.partition == message.partition() => {
-                batch.records.push(record);
-            }
-            _ => self.events.push(Event::Records(Batch {
-                partition: message.partition(),
-                turn,
-                records: {
-                    let mut records = Vec::with_capacity(AT_ONCE);
-                    records.push(record);
-                    records
-                },
-            })),
+        let mut record = bare(self.topic, message);
+        let (key, value) = (message.key(), message.value());
+        let bytes = key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
+        let is_large = bytes > PAGE / 4;
+        if is_large {
+            record.key = key.map(Bytes::copy_from_slice);
+            record.value = value.map(Bytes::copy_from_slice);
         }
+        let (event, record) = self.put(message.partition(), turn, record);
+        if is_large || bytes == 0 && key.is_none() && value.is_none() {
+            return;
+        }
+        if !self.pages.has_room(bytes) {
+            self.pages.share_out(&mut self.events);
+        }
+        let (key, value) = (key.map(|key| self.pages.copy(key)), value.map(|value| self.pages.copy(value)));
+        self.pages.waiting.push(Waiting { event, record, key, value });
+    }
+
+    /// Adds a record to the batch of its partition. Says where it is.
+    fn put(&mut self, partition: i32, turn: Turn, record: Record) -> (usize, usize) {
+        if let Some(Event::Records(batch)) = self.events.last_mut()
+            && batch.partition == partition
+        {
+            batch.records.push(record);
+            let place = batch.records.len() - 1;
+            return (self.events.len() - 1, place);
+        }
+        let mut records = Vec::with_capacity(AT_ONCE);
+        records.push(record);
+        self.events.push(Event::Records(Batch { partition, turn, records }));
+        (self.events.len() - 1, 0)
     }
 
     fn error(&mut self, partition: i32, code: Code, words: String) {
@@ -128,30 +147,58 @@ impl Sorting<'_> {
 /// Copies many small things into few allocations: they are made here and freed on another thread, which
 /// costs more than the copying. What waits for long is copied once more by whoever keeps it, so that it
 /// does not keep its page.
+///
+/// A page is shared out only when it is full, at once: who counts the parts of a page while another thread
+/// drops some waits for that thread at every step.
 #[derive(Default)]
-struct Pages(BytesMut);
+struct Pages {
+    page: Vec<u8>,
+    /// The records whose key and value are in this page.
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    event: usize,
+    record: usize,
+    key: Option<Range<usize>>,
+    value: Option<Range<usize>>,
+}
 
 impl Pages {
-    fn copy(&mut self, bytes: &[u8]) -> Bytes {
-        if bytes.len() > PAGE / 4 {
-            return Bytes::copy_from_slice(bytes);
+    fn has_room(&self, bytes: usize) -> bool {
+        self.page.len() + bytes <= PAGE
+    }
+
+    fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.page.len();
+        self.page.extend_from_slice(bytes);
+        start..self.page.len()
+    }
+
+    /// Gives the records of the page what is theirs.
+    fn share_out(&mut self, events: &mut [Event]) {
+        if self.waiting.is_empty() {
+            return;
         }
-        if self.0.capacity() < bytes.len() {
-            self.0 = BytesMut::with_capacity(PAGE);
+        let page = Bytes::from(std::mem::replace(&mut self.page, Vec::with_capacity(PAGE)));
+        for waiting in self.waiting.drain(..) {
+            let Event::Records(batch) = &mut events[waiting.event] else { continue };
+            let record = &mut batch.records[waiting.record];
+            record.key = waiting.key.map(|range| page.slice(range));
+            record.value = waiting.value.map(|range| page.slice(range));
         }
-        self.0.extend_from_slice(bytes);
-        self.0.split().freeze()
     }
 }
 
-fn record(topic: &Topic, message: &Message<'_>, pages: &mut Pages) -> Record {
+/// The record without its key and value.
+fn bare(topic: &Topic, message: &Message<'_>) -> Record {
     let mut headers = Headers::default();
     message.headers(|name, value| headers.push(name, value.map(Bytes::copy_from_slice)));
     Record {
         at: Origin { topic: topic.clone(), partition: message.partition(), offset: message.offset() },
         timestamp: message.timestamp().map(Timestamp::from_millis),
-        key: message.key().map(|key| pages.copy(key)),
-        value: message.value().map(|value| pages.copy(value)),
+        key: None,
+        value: None,
         headers,
     }
 }
