@@ -16,7 +16,7 @@ use crate::calls::Calls;
 use crate::subject::Command;
 
 /// How long anything may take before a test fails. Passing tests never wait for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 pub(crate) struct Place {
     pub(crate) cluster: Cluster,
@@ -77,7 +77,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Makes the topic and the one for its letters.
+    /// Makes the topic and the one for its letters; a worker mends the settings when it starts.
     pub(crate) async fn topics(&self, partitions: i32) {
         self.make(&self.topic, partitions, &[]).await;
         self.make(&self.dlq(), partitions, &[]).await;
