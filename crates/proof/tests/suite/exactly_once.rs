@@ -7,7 +7,7 @@ use redrive_testkit::guarantees::Once;
 
 use crate::crashes::{Chance, send_many};
 use crate::on_both;
-use crate::place::{Place, Sent};
+use crate::place::{PATIENCE, Place, Sent};
 use crate::subject::Subject;
 
 on_both!(
@@ -73,11 +73,18 @@ fn worker(place: &Place, output: &str, name: Option<&str>) -> Subject {
     }
 }
 
+/// The transaction of one that was killed is in the way of readers until the broker aborts it.
 async fn seen_once(place: &Place, output: &str, sent: &[Sent]) {
-    let mut once = Once::default();
-    sent.iter().for_each(|one| once.expect(format!("{}/{}/{}", place.topic, one.partition, one.offset)));
-    for record in place.stored(output, 1).await {
-        once.seen(record.value.as_deref().unwrap_or("nothing"));
+    let clock = Clock::system();
+    loop {
+        let mut once = Once::default();
+        sent.iter().for_each(|one| once.expect(format!("{}/{}/{}", place.topic, one.partition, one.offset)));
+        for record in place.stored(output, 1).await {
+            once.seen(record.value.as_deref().unwrap_or("nothing"));
+        }
+        if once.is_complete() || clock.now().steady > PATIENCE {
+            return once.check();
+        }
+        clock.sleep(Duration::from_millis(200)).await;
     }
-    once.check();
 }
