@@ -134,7 +134,11 @@ impl Publisher {
     /// What is told of a record for this topic that goes on although it is late.
     #[must_use]
     pub fn late(topic: Topic) -> Error {
-        Error::Publish { topic, kind: Refusal::Timeout, source: KafkaError::MessageProduction(Code::MessageTimedOut) }
+        Error::Publish {
+            topic,
+            kind: Refusal::Timeout,
+            source: KafkaError::MessageProduction(Code::MessageTimedOut),
+        }
     }
 
     /// A publisher; connections are made when they are needed.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use redrive_core::{Origin, Topic};
 use redrive_core::flow::{Id, Now};
 use redrive_core::letter::{Letter, Size};
 use redrive_core::route::Reason;
 use redrive_core::settings::LetterPartition;
+use redrive_core::{Origin, Topic};
 use redrive_kafka::{Error as KafkaError, Outgoing, Publisher, Refusal};
 use tracing::info;
 

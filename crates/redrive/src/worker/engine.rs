@@ -9,8 +9,8 @@ use redrive_core::flow::{Action, Flow, Id, Limits, Notice, Now, Settings as Flow
 use redrive_core::settings::Delivery;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
-    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing, Refusal,
-    Turn, join,
+    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
+    Refusal, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
@@ -77,8 +77,7 @@ impl Engine {
     ) -> Result<(Self, watch::Receiver<Status>), Error> {
         let settled = &spec.settled.settled;
         let (news, inbox) = mpsc::unbounded_channel();
-        let publishing =
-            Publishing {
+        let publishing = Publishing {
             timeout: settled.publish_timeout,
             // What is published again because its confirmation was late would be there twice.
             late: Late::GoOn,
