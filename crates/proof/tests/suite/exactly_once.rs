@@ -58,14 +58,14 @@ async fn one_that_slept_through_its_session_adds_nothing_to_what_its_successor_w
     successor.stop_well().await;
 }
 
-async fn output(place: &Place) -> String {
+pub(crate) async fn output(place: &Place) -> String {
     place.topics(3).await;
     let output = format!("{}.output", place.topic);
     place.make(&output, 1, &[]).await;
     output
 }
 
-fn worker(place: &Place, output: &str, name: Option<&str>) -> Subject {
+pub(crate) fn worker(place: &Place, output: &str, name: Option<&str>) -> Subject {
     let command = place.worker().flag("--exactly-once").with("--output", output);
     match name {
         Some(name) => command.property("group.instance.id", name).start(),
@@ -74,7 +74,7 @@ fn worker(place: &Place, output: &str, name: Option<&str>) -> Subject {
 }
 
 /// The transaction of one that was killed is in the way of readers until the broker aborts it.
-async fn seen_once(place: &Place, output: &str, sent: &[Sent]) {
+pub(crate) async fn seen_once(place: &Place, output: &str, sent: &[Sent]) {
     let clock = Clock::system();
     loop {
         let mut once = Once::default();
