@@ -24,9 +24,7 @@ async fn killed_again_and_again_its_output_is_seen_once(place: Place) {
         let before = place.calls().starts();
         let worker = worker(&place, &output, Some("one"));
         let enough = before + chance.below(800) as usize;
-        place
-            .until_calls(&format!("round {round} begins"), |calls| (calls.starts() > enough).then_some(()))
-            .await;
+        place.until_progress(&format!("round {round}"), enough, sent.len()).await;
         worker.kill();
     }
     let worker = worker(&place, &output, Some("one"));

@@ -118,8 +118,8 @@ async fn transactions_whose_end_nobody_hears_of_show_nothing_twice(place: Place)
         (ApiKey::AddOffsetsToTxn, Effect::Unanswered, 1),
         (ApiKey::EndTxn, Effect::Fail(ResponseError::UnknownServerError), 1),
         (ApiKey::EndTxn, Effect::Fail(ResponseError::ProducerFenced), 1),
-        (ApiKey::EndTxn, Effect::Delay(Duration::from_secs(4)), 1),
-        (ApiKey::EndTxn, Effect::Unanswered, 12),
+        (ApiKey::EndTxn, Effect::Delay(Duration::from_millis(500)), 1),
+        (ApiKey::EndTxn, Effect::Unanswered, 3),
     ];
     for (n, (api, effect, times)) in (1..).zip(strikes) {
         faults.order(Fault::next(api, effect).nth(3 * n).times(times).from_client(SUBJECT));

@@ -151,6 +151,12 @@ impl Place {
         }
     }
 
+    /// Waits until so many calls began, or little is left of what was sent.
+    pub(crate) async fn until_progress(&self, what: &str, starts: usize, sent: usize) {
+        let enough = |calls: &Calls| calls.starts() > starts || calls.handled().len() * 10 > sent * 9;
+        self.until_calls(what, |calls| enough(calls).then_some(())).await;
+    }
+
     /// All letters.
     pub(crate) async fn letters(&self, partitions: i32) -> Vec<Stored> {
         self.stored(&self.dlq(), partitions).await
