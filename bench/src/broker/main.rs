@@ -27,9 +27,21 @@ struct Args {
     mode: Option<Mode>,
 }
 
+/// What there is to measure beside the start.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Idle,
+    Produce,
+    Consume,
+    Latency,
+}
+
 /// How much of everything.
 #[derive(clap::Args, Clone)]
 struct Sizes {
+    /// What is measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "idle,produce,consume,latency")]
+    parts: Vec<Part>,
     /// Records produced and consumed, each time.
     #[arg(long, default_value_t = 500_000)]
     records: u64,
@@ -39,6 +51,12 @@ struct Sizes {
     /// Partitions of the topics of the throughput, one run each.
     #[arg(long, value_delimiter = ',', default_value = "1,12")]
     partitions: Vec<i32>,
+    /// Times that all records are produced, and consumed: the middle one counts.
+    #[arg(long, default_value_t = 5)]
+    passes: usize,
+    /// Records of a batch in what is consumed.
+    #[arg(long, default_value_t = 960)]
+    batch: u64,
     /// Records whose way is timed.
     #[arg(long, default_value_t = 3_000)]
     timed: usize,
@@ -69,47 +87,51 @@ fn main() {
         return serve::until_input_ends(data);
     }
     let mut table = Table::default();
-    measure_embedded(&args.sizes, &mut table);
-    match std::env::var("REDRIVE_KAFKA") {
-        Ok(address) => measure(&Cluster::at(&address), &args.sizes, &mut table),
-        Err(_) => eprintln!("no Apache Kafka: REDRIVE_KAFKA is not set"),
-    }
-    println!("{table}");
-}
-
-fn measure_embedded(sizes: &Sizes, table: &mut Table) {
     let data = tempfile::tempdir().expect("a directory for the log");
     table.note("start to listening, ms", "embedded", latency::of_listening(&data.path().join("listen")));
     table.note("start to first record, ms", "embedded", latency::of_start(&data.path().join("start")));
     let broker = process::Embedded::start(&data.path().join("data"));
-    measure(&Cluster::embedded(&broker), sizes, table);
+    let mut clusters = vec![Cluster::embedded(&broker)];
+    match std::env::var("REDRIVE_KAFKA") {
+        Ok(address) => clusters.push(Cluster::at(&address)),
+        Err(_) => eprintln!("no Apache Kafka: REDRIVE_KAFKA is not set"),
+    }
+    measure(&clusters, &args.sizes, &mut table);
+    println!("{table}");
 }
 
-/// Everything that is measured alike.
-fn measure(cluster: &Cluster, sizes: &Sizes, table: &mut Table) {
-    let name = cluster.name;
+/// Everything that is measured alike, on one broker after the other.
+fn measure(clusters: &[Cluster], sizes: &Sizes, table: &mut Table) {
+    let wanted = |part: Part| sizes.parts.contains(&part);
     // First, while nothing that was measured is still being tidied away.
-    let idle = idle::processor_share(cluster, sizes);
-    table.note(&format!("idle with {} topics of 12, % of a core", sizes.topics), name, idle);
-
-    let mut topics = Vec::new();
-    for partitions in &sizes.partitions {
-        let topic = cluster.topic(&format!("throughput-{partitions}"), *partitions);
-        let what = format!("{}k × {} B, {partitions} partition(s)", sizes.records / 1000, sizes.size);
-        let produced = throughput::produce(cluster, &topic, *partitions, sizes);
-        table.note(&format!("{what}: produced a second"), name, produced);
-        let consumed = throughput::consume(cluster, &topic, *partitions, sizes);
-        table.note(&format!("{what}: consumed a second"), name, consumed);
-        topics.push(topic);
+    for cluster in clusters.iter().filter(|_| wanted(Part::Idle)) {
+        let idle = idle::processor_share(cluster, sizes);
+        table.note(&format!("idle with {} topics of 12, % of a core", sizes.topics), cluster.name, idle);
     }
-    let kept = sizes.records * sizes.size as u64 * sizes.partitions.len() as u64 / 1_000_000;
-    table.note(
-        &format!("resident memory with {kept} MB in the logs, MB"),
-        name,
-        process::resident(cluster.process),
-    );
-    cluster.remove(&topics);
+    for partitions in sizes.partitions.iter().filter(|_| wanted(Part::Produce)) {
+        throughput::produce(clusters, *partitions, sizes, table);
+    }
+    if wanted(Part::Consume) {
+        consumption(clusters, sizes, table);
+    }
+    for cluster in clusters.iter().filter(|_| wanted(Part::Latency)) {
+        latencies(cluster, sizes, table);
+    }
+}
 
+fn consumption(clusters: &[Cluster], sizes: &Sizes, table: &mut Table) {
+    let topics = sizes.partitions.iter().map(|count| throughput::consume(clusters, *count, sizes, table));
+    let topics: Vec<String> = topics.collect();
+    let megabytes = sizes.records * sizes.size as u64 * sizes.partitions.len() as u64 / 1_000_000;
+    for cluster in clusters {
+        let what = format!("resident memory with {megabytes} MB in the logs, MB");
+        table.note(&what, cluster.name, process::resident(cluster.process));
+        cluster.remove(&topics);
+    }
+}
+
+fn latencies(cluster: &Cluster, sizes: &Sizes, table: &mut Table) {
+    let name = cluster.name;
     table.note("a new client to its first record, ms", name, latency::of_client(cluster));
     let few = latency::through(cluster, 1, sizes.timed);
     table.note("produce to consume, p50, ms", name, few.p50);

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
@@ -12,6 +13,13 @@ use rdkafka::topic_partition_list::Offset;
 use crate::Sizes;
 use crate::clock::timed;
 use crate::cluster::{Cluster, PATIENCE};
+use crate::table::Table;
+
+/// What counts of a broker's passes.
+struct Middle {
+    broker: &'static str,
+    rate: f64,
+}
 
 #[derive(Default)]
 struct Deliveries {
@@ -29,9 +37,20 @@ impl ProducerContext for Deliveries {
     }
 }
 
-pub(crate) fn produce(cluster: &Cluster, topic: &str, partitions: i32, sizes: &Sizes) -> f64 {
+/// Into new topics. The brokers take turns, so that whatever else the machine does meets both alike.
+pub(crate) fn produce(clusters: &[Cluster], partitions: i32, sizes: &Sizes, table: &mut Table) {
+    let middle = in_turns(clusters, sizes.passes, |cluster, pass| {
+        let topic = cluster.topic(&format!("in-{partitions}-{pass}"), partitions);
+        let rate = produce_once(&cluster.producing("5"), &topic, partitions, sizes);
+        cluster.remove(&[topic]);
+        rate
+    });
+    note(table, "produced", partitions, sizes, &middle);
+}
+
+fn produce_once(config: &ClientConfig, topic: &str, partitions: i32, sizes: &Sizes) -> f64 {
     let producer: BaseProducer<Deliveries> =
-        cluster.producing("5").create_with_context(Deliveries::default()).expect("a producer");
+        config.create_with_context(Deliveries::default()).expect("a producer");
     let value: Vec<u8> = (0..sizes.size).map(|place| (place * 31 % 251) as u8).collect();
     let ((), took) = timed(|| {
         for number in 0..sizes.records {
@@ -62,11 +81,50 @@ fn send(producer: &BaseProducer<Deliveries>, record: BaseRecord<'_, (), Vec<u8>>
     }
 }
 
-/// One pass takes less than a second, in which anything may come between: the middle one of five counts.
-pub(crate) fn consume(cluster: &Cluster, topic: &str, partitions: i32, sizes: &Sizes) -> f64 {
-    let mut rates = [0.0; 5].map(|_: f64| consume_once(cluster, topic, partitions, sizes));
-    rates.sort_by(f64::total_cmp);
-    rates[2]
+/// Out of topics that hold the same batches. Gives their name.
+pub(crate) fn consume(clusters: &[Cluster], partitions: i32, sizes: &Sizes, table: &mut Table) -> String {
+    let topics: Vec<String> = clusters.iter().map(|cluster| fill(cluster, partitions, sizes)).collect();
+    let middle =
+        in_turns(clusters, sizes.passes, |cluster, _| consume_once(cluster, &topics[0], partitions, sizes));
+    note(table, "consumed", partitions, sizes, &middle);
+    topics.into_iter().next().expect("a broker")
+}
+
+/// A topic whose batches are all of one size: a client that waits longer for a slower broker makes larger
+/// ones, and these cost less to read.
+fn fill(cluster: &Cluster, partitions: i32, sizes: &Sizes) -> String {
+    let topic = cluster.topic(&format!("out-{partitions}"), partitions);
+    let mut config = cluster.producing("1000");
+    config.set("batch.num.messages", sizes.batch.to_string());
+    produce_once(&config, &topic, partitions, sizes);
+    topic
+}
+
+/// The middle rate of each, all measured in turns and each turn in the other order.
+fn in_turns(clusters: &[Cluster], passes: usize, measure: impl Fn(&Cluster, usize) -> f64) -> Vec<Middle> {
+    let mut rates = vec![Vec::new(); clusters.len()];
+    for pass in 0..passes {
+        let mut order: Vec<usize> = (0..clusters.len()).collect();
+        if pass % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            rates[at].push(measure(&clusters[at], pass));
+        }
+    }
+    let middle = |(cluster, mut rates): (&Cluster, Vec<f64>)| {
+        rates.sort_by(f64::total_cmp);
+        eprintln!("{}: {rates:.0?}", cluster.name);
+        Middle { broker: cluster.name, rate: rates[rates.len() / 2] }
+    };
+    clusters.iter().zip(rates).map(middle).collect()
+}
+
+fn note(table: &mut Table, done: &str, partitions: i32, sizes: &Sizes, middle: &[Middle]) {
+    let records = format!("{}k × {} B", sizes.records / 1000, sizes.size);
+    for Middle { broker, rate } in middle {
+        table.note(&format!("{records}, {partitions} partition(s): {done} a second"), broker, *rate);
+    }
 }
 
 fn consume_once(cluster: &Cluster, topic: &str, partitions: i32, sizes: &Sizes) -> f64 {

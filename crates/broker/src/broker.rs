@@ -1,19 +1,20 @@
 //! The broker as its owner sees it: started with a configuration, asked for its address, told to stop.
 //! It stops when it is dropped, too, but then what is in hand is cut off.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 #[cfg(feature = "faults")]
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::info;
 
 use crate::config::BrokerConfig;
 use crate::error::Error;
-use crate::node::{self, Node};
+use crate::node::{self, Node, TopicOutcome};
 #[cfg(feature = "faults")]
 use crate::{clock, config::Data};
 use crate::{server, tidy};
@@ -43,7 +44,7 @@ impl Broker {
 
     async fn serve(node: Arc<Node>, address: SocketAddr) -> Result<Broker, Error> {
         let failed = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (stop, stopped) = watch::channel(false);
         let (cut, cuts) = watch::channel(0);
@@ -68,18 +69,19 @@ impl Broker {
         &self.node.cluster_id
     }
 
-    /// Makes a topic unless one of that name is there.
-    pub fn create_topic(&self, name: &str, partitions: i32) -> Result<(), Error> {
+    /// Makes a topic unless one of that name is there. One with fewer partitions is given more; one with
+    /// more is an error, because they cannot be taken away.
+    pub fn create_topic(&self, name: &str, partitions: i32) -> Result<TopicOutcome, Error> {
         self.node.create_topic(name, partitions)
     }
 
-    /// Stops: requests in hand are finished, connections closed, logs forced to the disk, the data
-    /// directory released.
+    /// Stops: requests in hand are finished, connections closed, everything forced onto the disk,
+    /// the data directory released.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
         let _ = (&mut self.server).await;
         self.background.shutdown().await;
-        self.node.topics.close();
+        self.node.close();
         info!(address = %self.address, "the broker has stopped");
     }
 
@@ -98,6 +100,21 @@ impl Broker {
     pub fn close_connections(&self) {
         self.cut.send_modify(|count| *count += 1);
     }
+}
+
+/// How much of an answer may lie between the broker and a client. The operating system would let it grow to
+/// megabytes; a reader then comes to bytes that have left the processor's caches, and reads a third slower.
+const SEND_BUFFER: u32 = 128 << 10;
+
+/// Connections have the send buffer of the socket that accepts them.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    /// Connections that wait to be accepted, as many as tokio allows by itself.
+    const BACKLOG: u32 = 1024;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 #[cfg(feature = "faults")]

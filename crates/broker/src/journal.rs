@@ -85,6 +85,14 @@ impl Journal {
         }
     }
 
+    /// Forces the entries onto the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &*self.backing() {
+            Backing::Memory => Ok(()),
+            Backing::File(tail) => tail.sync(),
+        }
+    }
+
     /// The size of the file.
     pub(crate) fn len_bytes(&self) -> u64 {
         match &*self.backing() {
@@ -110,6 +118,11 @@ impl Tail {
         }
         self.len += frame.len() as u64;
         Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
     }
 
     fn rewrite(&mut self, live: impl IntoIterator<Item = Bytes>) -> io::Result<()> {

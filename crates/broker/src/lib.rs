@@ -24,3 +24,4 @@ mod transactions;
 pub use broker::Broker;
 pub use config::{BrokerConfig, Data};
 pub use error::Error;
+pub use node::TopicOutcome;

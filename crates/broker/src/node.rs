@@ -1,6 +1,11 @@
 //! What all connections share: the topics, and who coordinates groups and transactions. Opened from the
 //! data directory, which it holds alone until it is dropped.
 
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
@@ -9,6 +14,7 @@ use std::time::Duration;
 
 use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
+use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::clock;
@@ -25,6 +31,24 @@ use crate::transactions::{Ending, Transactions, TransactionsConfig};
 
 /// How long after a failure an ending is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+const TRY_AGAIN_AT_LATEST: Duration = Duration::from_secs(30);
+
+/// Where the markers of endings that are not finished are already, by producer and epoch.
+type Marked = HashMap<(i64, i16), HashSet<(String, i32)>>;
+
+/// What became of a topic that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicOutcome {
+    /// It is new.
+    Made,
+    /// It was there with as many partitions.
+    Unchanged,
+    /// It was there with fewer partitions and has been given more.
+    Grown {
+        /// How many it had.
+        from: i32,
+    },
+}
 
 /// The broker's state.
 #[derive(Debug)]
@@ -37,7 +61,7 @@ pub(crate) struct Node {
     #[cfg(feature = "faults")]
     pub(crate) faults: crate::faults::Faults,
     /// Held while a transaction is ended.
-    endings: Mutex<()>,
+    endings: Mutex<Marked>,
     /// Told when an ending failed.
     unfinished: Notify,
     /// Held so that no second broker uses the directory.
@@ -76,13 +100,16 @@ impl Node {
             unfinished: Notify::new(),
             _lock: lock,
         };
-        // Decided before the process died: readers must not wait for it any longer.
-        node.finish().map_err(|error| failed(io::Error::other(error.to_string())))?;
+        // Decided before the process died: readers must not wait for it any longer. One log that cannot be
+        // read holds up its own transactions and nothing else.
+        if node.finish().is_err() {
+            node.unfinished.notify_one();
+        }
         Ok(node)
     }
 
-    /// Makes a topic unless it is there.
-    pub(crate) fn create_topic(&self, topic: &str, partitions: i32) -> Result<(), Error> {
+    /// Makes a topic unless it is there; one that has fewer partitions grows.
+    pub(crate) fn create_topic(&self, topic: &str, partitions: i32) -> Result<TopicOutcome, Error> {
         let refused = |reason: String| Error::Topic { topic: topic.to_owned(), reason };
         if let Some(fault) = name::fault(topic) {
             return Err(refused(fault.into()));
@@ -91,8 +118,23 @@ impl Node {
             return Err(refused("it needs at least one partition".into()));
         }
         match self.topics.create(topic, partitions, Config::default()) {
-            Ok(_) | Err(CreateError::Exists) => Ok(()),
+            Ok(_) => Ok(TopicOutcome::Made),
+            Err(CreateError::Exists) => self.grow_topic(topic, partitions).map_err(refused),
             Err(error) => Err(refused(error.to_string())),
+        }
+    }
+
+    fn grow_topic(&self, name: &str, partitions: i32) -> Result<TopicOutcome, String> {
+        let changing = self.topics.changing();
+        let topic = self.topics.get(name).ok_or("it was deleted meanwhile")?;
+        let from = topic.partitions().len() as i32;
+        match partitions.cmp(&from) {
+            Ordering::Equal => Ok(TopicOutcome::Unchanged),
+            Ordering::Less => Err(format!("it has {from} partitions, and partitions cannot be taken away")),
+            Ordering::Greater => {
+                self.topics.grow(&changing, &topic, partitions).map_err(|e| e.to_string())?;
+                Ok(TopicOutcome::Grown { from })
+            }
         }
     }
 
@@ -112,32 +154,72 @@ impl Node {
     /// as ended. What fails is tried again in the background; done twice, it does no harm.
     pub(crate) fn carry_out(&self, ending: &Ending) -> Result<(), ResponseError> {
         // One after the other: a second marker that came late could end the producer's next transaction.
-        let _alone = lock(&self.endings);
-        self.end(ending).inspect_err(|_| self.unfinished.notify_one())
+        let mut marked = lock(&self.endings);
+        self.end(ending, &mut marked).inspect_err(|_| self.unfinished.notify_one())
     }
 
-    fn end(&self, ending: &Ending) -> Result<(), ResponseError> {
-        let marker = Marker { producer_id: ending.producer_id, epoch: ending.epoch, commit: ending.commit };
-        for (name, index) in &ending.partitions {
-            let Some(topic) = self.topics.get(name) else {
+    /// Does all that can be done now; the first failure is given, and what is missing is left for the next
+    /// time. Partitions that have their marker do not get another.
+    fn end(&self, ending: &Ending, marked: &mut Marked) -> Result<(), ResponseError> {
+        let done = marked.entry((ending.producer_id, ending.epoch)).or_default();
+        let mut outcome = Ok(());
+        for place in &ending.partitions {
+            if done.contains(place) {
                 continue;
-            };
-            let Some(partition) = topic.partition(*index) else {
-                continue;
-            };
-            match partition.mark(marker, topic.config().settings(), clock::now_ms()) {
-                Ok(()) | Err(ResponseError::UnknownTopicOrPartition) => {}
-                Err(error) => return Err(error),
+            }
+            match self.mark(ending, place) {
+                Ok(()) => drop(done.insert(place.clone())),
+                Err(error) => {
+                    let ((topic, partition), id) = (place, &ending.transactional_id);
+                    error!(topic, partition, transactional_id = id, "cannot end a transaction here yet");
+                    outcome = outcome.and(Err(error));
+                }
             }
         }
-        let groups = self.groups.complete_transaction(ending.producer_id, &ending.groups, ending.commit);
-        groups.and_then(|()| self.transactions.complete(ending)).map_err(|e| storage_error(&e))
+        self.groups
+            .complete_transaction(ending.producer_id, &ending.groups, ending.commit)
+            .map_err(|e| storage_error(&e))?;
+        outcome?;
+        self.transactions.complete(ending).map_err(|e| storage_error(&e))?;
+        marked.remove(&(ending.producer_id, ending.epoch));
+        Ok(())
     }
 
-    /// Ends what was decided and not carried out.
+    /// Writes the marker of an ending into a partition, unless that is gone.
+    fn mark(&self, ending: &Ending, (name, index): &(String, i32)) -> Result<(), ResponseError> {
+        let Some(topic) = self.topics.get(name) else {
+            return Ok(());
+        };
+        let Some(partition) = topic.partition(*index) else {
+            return Ok(());
+        };
+        let marker = Marker { producer_id: ending.producer_id, epoch: ending.epoch, commit: ending.commit };
+        match partition.mark(marker, topic.config().settings(), clock::now_ms()) {
+            Ok(()) | Err(ResponseError::UnknownTopicOrPartition) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends what was decided and not carried out, as much of it as can be.
     fn finish(&self) -> Result<(), ResponseError> {
-        let _alone = lock(&self.endings);
-        self.transactions.unfinished().iter().try_for_each(|ending| self.end(ending))
+        let mut marked = lock(&self.endings);
+        let unfinished = self.transactions.unfinished();
+        let ended = unfinished.iter().map(|ending| self.end(ending, &mut marked));
+        ended.fold(Ok(()), Result::and)
+    }
+
+    /// Leaves everything on the disk, so that not even a power cut takes anything back.
+    pub(crate) fn close(&self) {
+        self.topics.close();
+        for (journal, synced) in [
+            ("topics", self.topics.flush()),
+            ("groups", self.groups.flush()),
+            ("transactions", self.transactions.flush()),
+        ] {
+            if let Err(cause) = synced {
+                warn!(journal, %cause, "cannot force a journal onto the disk");
+            }
+        }
     }
 
     /// Forgets what groups committed for a topic that is gone.
@@ -158,11 +240,16 @@ pub(crate) async fn expire_transactions(node: Arc<Node>) {
 
 /// Tries endings again that could not be carried out.
 pub(crate) async fn finish_transactions(node: Arc<Node>) {
+    let mut wait = TRY_AGAIN;
     loop {
         node.unfinished.notified().await;
-        clock::sleep(TRY_AGAIN).await;
-        if node.finish().is_err() {
-            node.unfinished.notify_one();
+        clock::sleep(wait).await;
+        match node.finish() {
+            Ok(()) => wait = TRY_AGAIN,
+            Err(_) => {
+                wait = (wait * 2).min(TRY_AGAIN_AT_LATEST);
+                node.unfinished.notify_one();
+            }
         }
     }
 }

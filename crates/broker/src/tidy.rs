@@ -75,10 +75,7 @@ pub(crate) fn compact(node: &Node, now: i64, demand: Demand) {
         let Some(plan) = plan else { return Ok(()) };
         // The log is free while the new segments are written.
         let compacted = plan.carry_out(now)?;
-        let Ok(mut log) = partition.log() else {
-            return Ok(());
-        };
-        let saved = log.swap(compacted)?;
+        let saved = partition.swap(compacted)?;
         info!(partition = partition.index, saved, "compacted");
         Ok(())
     });

@@ -16,7 +16,7 @@ use redrive::topics::{Mender, ensure};
 use redrive_config::{Subscription, Surroundings};
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Topic};
-use redrive_kafka::{Admin, Outgoing, Publisher, Reader, Refusal, Settings};
+use redrive_kafka::{Admin, Outgoing, Publisher, Publishing, Reader, Refused, Settings};
 use redrive_testkit::{kafka, new_name};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -127,7 +127,7 @@ fn consume_exactly_once(guest: &Settings, subscription: &Subscription) -> Result
 
 fn is_denied<T: std::fmt::Debug>(result: Result<T, redrive_kafka::Error>) {
     let error = result.unwrap_err();
-    assert!(error.refusal().is_some_and(Refusal::is_denied), "{error:?}");
+    assert!(error.refusal().is_some_and(Refused::is_denied), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +140,7 @@ async fn the_printed_acls_are_enough_for_a_worker_and_no_more() {
     let subscriptions = subscriptions(&configuration);
     let automatic = Subscription { auto_create: true, ..subscriptions[0].clone() };
     ensure(&all, &[automatic], &Mender::Library).await.unwrap();
-    Publisher::new(&guarded.all).unwrap().publish(&record(&source)).await.unwrap();
+    Publisher::new(&guarded.all, &Publishing::default()).unwrap().publish(record(&source)).await.unwrap();
     is_denied(guest.describe(std::slice::from_ref(&source)).await);
 
     allow(&guarded, &configuration).await;
@@ -149,10 +149,10 @@ async fn the_printed_acls_are_enough_for_a_worker_and_no_more() {
     let settings = guarded.guest.clone();
     let consumed = tokio::task::spawn_blocking(move || consume_exactly_once(&settings, &subscription));
     consumed.await.unwrap().unwrap();
-    let publisher = Publisher::new(&guarded.guest).unwrap();
+    let publisher = Publisher::new(&guarded.guest, &Publishing::default()).unwrap();
     let (letters, shelf) = (&subscriptions[0].letters, &subscriptions[0].shelf);
-    publisher.publish(&record(letters)).await.unwrap();
-    let shelved = publisher.publish(&record(shelf)).await.unwrap();
+    publisher.publish(record(letters)).await.unwrap();
+    let shelved = publisher.publish(record(shelf)).await.unwrap();
     let reader = Reader::from(&guarded.guest, shelved.clone()).unwrap();
     tokio::time::timeout(PATIENCE, reader.next()).await.expect("a record in time").unwrap();
     guest.delete_records(&shelved).await.unwrap();
@@ -163,7 +163,7 @@ async fn the_printed_acls_are_enough_for_a_worker_and_no_more() {
     is_denied(guest.create(&"somewhere.else".parse().unwrap(), 1, 1, &BTreeMap::new()).await);
     is_denied(guest.delete_records(&Origin { topic: letters.clone(), partition: 0, offset: 1 }).await);
     is_denied(guest.delete_records(&Origin { topic: source.clone(), partition: 0, offset: 1 }).await);
-    assert!(publisher.publish(&record(&source)).await.is_err());
+    assert!(publisher.publish(record(&source)).await.is_err());
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The requests that several tests make by hand, for one partition each.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -9,7 +11,10 @@ use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
-use kafka_protocol::messages::{FetchRequest, InitProducerIdRequest, ListOffsetsRequest, ProduceRequest};
+use kafka_protocol::messages::{
+    FetchRequest, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
+};
+use uuid::Uuid;
 
 use crate::by_hand::is_loading;
 use crate::clock::eventually;
@@ -39,6 +44,20 @@ impl Default for Appetite {
     fn default() -> Appetite {
         Appetite { max_wait: 100, min_bytes: 1, max_bytes: 1 << 20 }
     }
+}
+
+/// The topics of the broker at an address, with their ids and numbers of partitions, by name.
+///
+/// # Panics
+/// If it cannot be reached or does not answer.
+#[must_use]
+pub fn topic_ids(address: &str) -> BTreeMap<String, (Uuid, usize)> {
+    let answer = Connection::to(address).ask(&MetadataRequest::default().with_topics(None), 12);
+    let named = answer.topics.into_iter().filter_map(|topic| {
+        let known = (topic.topic_id, topic.partitions.len());
+        topic.name.map(|name| (name.to_string(), known))
+    });
+    named.collect()
 }
 
 impl Connection {

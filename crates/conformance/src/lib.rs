@@ -15,7 +15,7 @@ mod target;
 mod transactions;
 
 pub use by_hand::{Voice, joining};
-pub use calls::{Appetite, Isolation};
+pub use calls::{Appetite, Isolation, topic_ids};
 pub use clients::{Delivery, Member, Rebalances, assigned, deliver, deliver_all, settle};
 pub use clock::{PATIENCE, eventually, later, now_ms, timed};
 pub use raw::{Connection, error, group_id, records, text, topic_name, transactional_id};

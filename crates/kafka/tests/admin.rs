@@ -83,7 +83,7 @@ async fn a_refusal_has_the_brokers_reason(settings: &Settings) {
     admin.create(&name, 2, 1, &BTreeMap::new()).await.unwrap();
     let said = |error: Error| (error.to_string(), error.refusal().expect("a refusal").to_string());
     let error = admin.create(&name, 2, 1, &BTreeMap::new()).await.unwrap_err();
-    assert!(error.refusal().is_some_and(redrive_kafka::Refusal::is_there_already), "{error:?}");
+    assert!(error.refusal().is_some_and(redrive_kafka::Refused::is_there_already), "{error:?}");
     when(&admin, &name, |_| true).await;
     let (what, _) = said(admin.add_partitions(&name, 1).await.unwrap_err());
     assert_eq!(what, format!("cannot add partitions to {name}"));
@@ -99,7 +99,7 @@ async fn records_are_counted_and_deleted(settings: &Settings) {
     let admin = Admin::new(settings).unwrap();
     let name = topic("records");
     admin.create(&name, 2, 1, &BTreeMap::new()).await.unwrap();
-    let publisher = Publisher::new(settings).unwrap();
+    let publisher = Publisher::new(settings, &redrive_kafka::Publishing::default()).unwrap();
     let record = Outgoing {
         topic: name.clone(),
         partition: Some(1),
@@ -109,7 +109,7 @@ async fn records_are_counted_and_deleted(settings: &Settings) {
         headers: Headers::default(),
     };
     for _ in 0..4 {
-        publisher.publish(&record).await.unwrap();
+        publisher.publish(record.clone()).await.unwrap();
     }
     assert_eq!(admin.span(&name, 2).await.unwrap(), 4);
     let below = Origin { topic: name.clone(), partition: 1, offset: 3 };

@@ -30,7 +30,7 @@ async fn refusal(publisher: &Publisher, record: Outgoing) -> Refusal {
     }
 }
 
-/// Tries until it is accepted, and says how often it was refused before.
+/// Tries until it is accepted.
 async fn until_accepted(publisher: &Publisher, record: &Outgoing) {
     soon(async { while publisher.publish(record.clone()).await.is_err() {} }).await;
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn ours() -> Fetched {
-        let aborted = vec![Aborted { producer_id: 4, first_offset: 5, last_offset: 6 }];
+        let aborted = vec![Aborted { producer_id: 4, first_offset: 5, last_offset: 6, stable_offset: 7 }];
         let partitions = vec![
             partition(0, 0, None),
             partition(1, 5_000, Some(aborted)),

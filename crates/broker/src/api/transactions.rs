@@ -36,8 +36,8 @@ fn init(node: &Node, request: &InitProducerIdRequest, version: i16) -> InitProdu
         match node.transactions.init_producer_id(request, version) {
             Init::Reply(response) => return response,
             Init::EndFirst(ending) => {
-                if let Err(error) = node.carry_out(&ending) {
-                    return InitProducerIdResponse::default().with_error_code(error.code());
+                if node.carry_out(&ending).is_err() {
+                    break;
                 }
             }
         }
@@ -48,10 +48,12 @@ fn init(node: &Node, request: &InitProducerIdRequest, version: i16) -> InitProdu
 fn end(node: &Node, request: &EndTxnRequest, version: i16) -> EndTxnResponse {
     match node.transactions.end(request, version) {
         End::Reply(response) => response,
-        End::CarryOut(ending) => match node.carry_out(&ending) {
-            Ok(()) => EndTxnResponse::default(),
-            Err(error) => EndTxnResponse::default().with_error_code(error.code()),
-        },
+        End::CarryOut(ending) => {
+            // Decided, whether or not all of it could be done at once: the rest follows in the background, and
+            // until then the producer is told to wait when it begins anew.
+            let _ = node.carry_out(&ending);
+            EndTxnResponse::default()
+        }
     }
 }
 

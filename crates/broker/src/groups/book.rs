@@ -34,6 +34,11 @@ impl Book {
         Ok(book)
     }
 
+    /// Forces the journal onto the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.journal.sync()
+    }
+
     /// Written down, then done.
     pub(super) fn write(&mut self, entry: Entry) -> io::Result<()> {
         self.journal.append(&entry.encode())?;

@@ -48,6 +48,40 @@ struct Wish<'a> {
 
 type Verdict = Result<(), ResponseError>;
 
+/// The wishes of a request. The two requests have the same fields and no type in common.
+macro_rules! wishes {
+    ($request:expr) => {{
+        let of_topic = $request.topics.iter().flat_map(|topic| {
+            topic.partitions.iter().map(|partition| Wish {
+                topic: &topic.name,
+                partition: partition.partition_index,
+                offset: partition.committed_offset,
+                leader_epoch: partition.committed_leader_epoch,
+                metadata: partition.committed_metadata.as_ref(),
+            })
+        });
+        of_topic.collect::<Vec<Wish<'_>>>()
+    }};
+}
+
+/// The verdicts, one a partition, in the shape of the request.
+macro_rules! answers {
+    ($request:expr, $verdicts:expr, $topic:ty, $partition:ty) => {{
+        let mut verdicts = $verdicts.into_iter();
+        let mut answer = |index: i32| {
+            <$partition>::default()
+                .with_partition_index(index)
+                .with_error_code(verdicts.next().map_or(0, code))
+        };
+        let topics = $request.topics.iter().map(|topic| {
+            <$topic>::default()
+                .with_name(topic.name.clone())
+                .with_partitions(topic.partitions.iter().map(|each| answer(each.partition_index)).collect())
+        });
+        topics.collect()
+    }};
+}
+
 /// The largest batch of Kafka's own offsets topic. A commit that would not fit there must not pass here.
 const OFFSETS_BATCH: usize = 1_048_588;
 
@@ -75,28 +109,9 @@ impl Groups {
             generation: req.generation_id_or_member_epoch,
             kind: Kind::Plain { version },
         };
-        let wishes = req.topics.iter().flat_map(|topic| {
-            topic.partitions.iter().map(|partition| Wish {
-                topic: &topic.name,
-                partition: partition.partition_index,
-                offset: partition.committed_offset,
-                leader_epoch: partition.committed_leader_epoch,
-                metadata: partition.committed_metadata.as_ref(),
-            })
-        });
-        let wishes: Vec<Wish<'_>> = wishes.collect();
-        let mut verdicts = self.commit(&committer, &wishes, exists, || Ok(())).into_iter();
-        let mut answer = |index: i32| {
-            OffsetCommitResponsePartition::default()
-                .with_partition_index(index)
-                .with_error_code(verdicts.next().map_or(0, code))
-        };
-        let topics = req.topics.iter().map(|topic| {
-            OffsetCommitResponseTopic::default()
-                .with_name(topic.name.clone())
-                .with_partitions(topic.partitions.iter().map(|each| answer(each.partition_index)).collect())
-        });
-        OffsetCommitResponse::default().with_topics(topics.collect())
+        let verdicts = self.commit(&committer, &wishes!(req), exists, || Ok(()));
+        let topics = answers!(req, verdicts, OffsetCommitResponseTopic, OffsetCommitResponsePartition);
+        OffsetCommitResponse::default().with_topics(topics)
     }
 
     /// Held until [`complete_transaction`](Self::complete_transaction). Whether the producer may is for
@@ -116,28 +131,9 @@ impl Groups {
             generation: req.generation_id,
             kind: Kind::Transactional { producer_id: req.producer_id.0 },
         };
-        let wishes = req.topics.iter().flat_map(|topic| {
-            topic.partitions.iter().map(|partition| Wish {
-                topic: &topic.name,
-                partition: partition.partition_index,
-                offset: partition.committed_offset,
-                leader_epoch: partition.committed_leader_epoch,
-                metadata: partition.committed_metadata.as_ref(),
-            })
-        });
-        let wishes: Vec<Wish<'_>> = wishes.collect();
-        let mut verdicts = self.commit(&committer, &wishes, exists, verify).into_iter();
-        let mut answer = |index: i32| {
-            TxnOffsetCommitResponsePartition::default()
-                .with_partition_index(index)
-                .with_error_code(verdicts.next().map_or(0, code))
-        };
-        let topics = req.topics.iter().map(|topic| {
-            TxnOffsetCommitResponseTopic::default()
-                .with_name(topic.name.clone())
-                .with_partitions(topic.partitions.iter().map(|each| answer(each.partition_index)).collect())
-        });
-        TxnOffsetCommitResponse::default().with_topics(topics.collect())
+        let verdicts = self.commit(&committer, &wishes!(req), exists, verify);
+        let topics = answers!(req, verdicts, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition);
+        TxnOffsetCommitResponse::default().with_topics(topics)
     }
 
     /// The offsets a transaction held count from here on, or are dropped. Again does no harm.

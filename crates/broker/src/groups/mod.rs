@@ -167,6 +167,11 @@ impl Groups {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
+    /// Forces what was written down onto the disk.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.desk().book.sync()
+    }
+
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.0.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::batch::BatchHeader;
 use super::marker;
 use super::open_transactions::OpenTransactions;
-use super::place::{self, Place};
+use super::place::{self, Marks, Place};
 use super::records::{self, RawRecord};
 use super::scan;
 use super::segment::Segment;
@@ -95,13 +95,14 @@ impl Log {
     }
 
     /// Puts the new segments in the place of the old. Gives how many bytes that saved; nothing happens
-    /// if the old ones left meanwhile.
+    /// if the old ones left meanwhile. After an error the files are as a crash leaves them, every record
+    /// that counts in one of them, and the log must be opened anew: it may name files that are gone.
     pub(crate) fn swap(&mut self, compacted: Compacted) -> io::Result<u64> {
-        let Compacted { plan, made } = compacted;
-        let here = plan.segments.iter().zip(&self.segments).all(|(old, now)| Arc::ptr_eq(old, now));
-        if !here || self.segments.len() <= plan.segments.len() {
-            return made.iter().try_for_each(|made| made.store.remove()).map(|()| 0);
+        let here = compacted.plan.segments.iter().zip(&self.segments).all(|(old, now)| Arc::ptr_eq(old, now));
+        if !here || self.segments.len() <= compacted.plan.segments.len() {
+            return compacted.discard().map(|()| 0);
         }
+        let Compacted { plan, made } = compacted;
         let before = self.size()?;
         let bases: Vec<i64> = plan.segments.iter().map(|segment| segment.base).collect();
         let mut segments = Vec::new();
@@ -109,13 +110,29 @@ impl Log {
             segments.push(Arc::new(made.put_in_place(&plan.place, &bases)?));
         }
         self.segments.splice(..plan.segments.len(), segments);
-        self.marks.cleaned = plan.end;
-        self.place.save_marks(self.marks)?;
+        let marks = Marks { cleaned: plan.end, ..self.marks };
+        self.place.save_marks(marks)?;
+        self.marks = marks;
         Ok(before.saturating_sub(self.size()?))
     }
 }
 
+impl Compacted {
+    /// The offsets that each new file stands for.
+    #[cfg(test)]
+    pub(crate) fn ranges(&self) -> Vec<(i64, i64)> {
+        self.made.iter().map(|made| (made.base, made.end)).collect()
+    }
+
+    /// Removes what was written: the old segments stay.
+    pub(crate) fn discard(self) -> io::Result<()> {
+        self.made.iter().try_for_each(|made| made.store.remove())
+    }
+}
+
 impl Made {
+    /// In three steps: on the disk, decided, done. Until the decision a crash leaves the old segments; after
+    /// it the next start goes on where this ended.
     fn put_in_place(self, place: &Place, bases: &[i64]) -> io::Result<Segment> {
         let Some(dir) = &place.dir else {
             return Ok(Segment::new(self.base, self.store));
@@ -123,6 +140,8 @@ impl Made {
         self.store.sync()?;
         let swap = dir.join(place::swap_name(self.base, self.end));
         std::fs::rename(dir.join(place::cleaned_name(self.base)), &swap)?;
+        // The decision is on the disk before the first old segment goes.
+        place.sync()?;
         place.swap_in(&swap, self.base, self.end, bases)?;
         Ok(Segment::new(self.base, place.store(self.base)))
     }
@@ -185,8 +204,8 @@ impl Plan {
     }
 
     fn is_aborted(&self, header: &BatchHeader) -> bool {
-        let touching = self.transactions.aborted(header.base_offset, header.last_offset() + 1);
-        header.is_transactional() && touching.iter().any(|aborted| aborted.producer_id == header.producer_id)
+        let mut touching = self.transactions.aborted(header.base_offset, header.last_offset() + 1);
+        header.is_transactional() && touching.any(|aborted| aborted.producer_id == header.producer_id)
     }
 
     /// The batch as it stays, or nothing of it.

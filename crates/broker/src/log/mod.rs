@@ -36,6 +36,7 @@ use self::place::{Marks, Snapshot};
 use self::producers::{Producers, Verdict};
 use self::segment::Segment;
 
+pub(crate) use self::compaction::Compacted;
 pub(crate) use self::handles::Handles;
 pub(crate) use self::open_transactions::Aborted;
 pub(crate) use self::place::Place;
@@ -77,6 +78,8 @@ pub(crate) struct Log {
     transactions: OpenTransactions,
     /// Whether anything was written since the last snapshot.
     written: bool,
+    /// Whether anything was written that may not be on the disk.
+    unsynced: bool,
 }
 
 impl Log {
@@ -158,7 +161,7 @@ impl Log {
         self.next_offset = header.last_offset() + 1;
         self.producers.appended(header);
         self.transactions.appended(header);
-        self.written = true;
+        (self.written, self.unsynced) = (true, true);
         Ok(())
     }
 
@@ -198,13 +201,17 @@ impl Log {
         Ok(())
     }
 
-    /// Leaves the log so that the next start need not walk it.
+    /// Leaves the log on the disk, and so that the next start need not walk it.
     pub(crate) fn close(&mut self) -> io::Result<()> {
-        if !self.written {
-            return Ok(());
+        if self.unsynced {
+            self.segments.iter().try_for_each(|segment| segment.store.sync())?;
+            self.unsynced = false;
         }
-        self.active().store.sync()?;
-        self.save_snapshot()
+        if self.written {
+            self.save_snapshot()?;
+            self.place.sync()?;
+        }
+        Ok(())
     }
 }
 

@@ -14,12 +14,16 @@ pub(crate) struct Aborted {
     pub(crate) first_offset: i64,
     /// The offset of the abort marker.
     pub(crate) last_offset: i64,
+    /// Where the first transaction began that was open then: none that was aborted later begins before it.
+    #[serde(default)]
+    pub(crate) stable_offset: i64,
 }
 
 /// Open and aborted transactions of one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenTransactions {
     open: HashMap<i64, i64>,
+    /// In the order of their markers.
     aborted: Vec<Aborted>,
 }
 
@@ -37,7 +41,8 @@ impl OpenTransactions {
             return;
         };
         if !commit {
-            self.aborted.push(Aborted { producer_id, first_offset, last_offset: offset });
+            let stable_offset = self.first_open().unwrap_or(offset + 1);
+            self.aborted.push(Aborted { producer_id, first_offset, last_offset: offset, stable_offset });
         }
     }
 
@@ -51,13 +56,19 @@ impl OpenTransactions {
     }
 
     /// The aborted transactions that touch the offsets from `from` up to `to` (excluded).
-    pub(crate) fn aborted(&self, from: i64, to: i64) -> Vec<Aborted> {
-        self.aborted.iter().filter(|a| a.last_offset >= from && a.first_offset < to).copied().collect()
+    pub(crate) fn aborted(&self, from: i64, to: i64) -> impl Iterator<Item = &Aborted> {
+        let first = self.aborted.partition_point(|aborted| aborted.last_offset < from);
+        let mut before = i64::MIN;
+        self.aborted[first..]
+            .iter()
+            .take_while(move |aborted| std::mem::replace(&mut before, aborted.stable_offset) < to)
+            .filter(move |aborted| aborted.first_offset < to)
     }
 
     /// Forgets what lies wholly before `offset`.
     pub(crate) fn forget_before(&mut self, offset: i64) {
-        self.aborted.retain(|aborted| aborted.last_offset >= offset);
+        let gone = self.aborted.partition_point(|aborted| aborted.last_offset < offset);
+        self.aborted.drain(..gone);
     }
 }
 
@@ -78,7 +89,8 @@ mod tests {
                 (1, Some(i)) => drop(open.remove(i)),
                 (_, Some(i)) => {
                     let (producer_id, first_offset) = open.remove(i);
-                    aborted.push(Aborted { producer_id, first_offset, last_offset: at });
+                    let stable_offset = open.iter().map(|(_, first)| *first).min().unwrap_or(at + 1);
+                    aborted.push(Aborted { producer_id, first_offset, last_offset: at, stable_offset });
                 }
             }
         }
@@ -103,7 +115,7 @@ mod tests {
             prop_assert_eq!(seen.first_open(), first_open);
             let touching: Vec<_> =
                 aborted.into_iter().filter(|a| a.last_offset >= from && a.first_offset < from + len).collect();
-            prop_assert_eq!(seen.aborted(from, from + len), touching);
+            prop_assert_eq!(seen.aborted(from, from + len).copied().collect::<Vec<_>>(), touching);
         }
     }
 }

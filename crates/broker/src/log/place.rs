@@ -3,7 +3,7 @@
 //! Every small file is replaced whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -105,12 +105,33 @@ impl Place {
         let Some(dir) = &self.dir else {
             return Ok(Marks::default());
         };
-        Ok(load(&dir.join(MARKS))?.unwrap_or_default())
+        let path = dir.join(MARKS);
+        match fs::read(&path) {
+            // Not taken for absent: records that were deleted would come back unasked.
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| {
+                let what = format!(
+                    "{} is damaged ({cause}); without it the log starts where its files do",
+                    path.display()
+                );
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Marks::default()),
+            Err(e) => Err(e),
+        }
     }
 
+    /// On the disk before this returns: nothing else knows how far records were deleted.
     pub(crate) fn save_marks(&self, marks: Marks) -> io::Result<()> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        save(&dir.join(MARKS), &marks)
+        let beside = write_beside(&dir.join(MARKS), &marks)?;
+        File::open(&beside)?.sync_all()?;
+        fs::rename(&beside, dir.join(MARKS))?;
+        self.sync()
+    }
+
+    /// Forces the names of the files here onto the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.dir.as_ref().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
     }
 
     pub(crate) fn snapshot(&self, offset: i64) -> io::Result<Option<Snapshot>> {
@@ -121,7 +142,9 @@ impl Place {
     /// Keeps a snapshot and the one before it; the file system may have lost the newest.
     pub(crate) fn save_snapshot(&self, snapshot: &Snapshot) -> io::Result<()> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        save(&dir.join(snapshot_name(snapshot.next_offset)), snapshot)?;
+        // Not forced onto the disk: a walk over the log finds the same again.
+        let path = dir.join(snapshot_name(snapshot.next_offset));
+        fs::rename(write_beside(&path, snapshot)?, path)?;
         let mut kept: Vec<i64> = fs::read_dir(dir)?
             .filter_map(|entry| text(entry.ok()?.path().file_name())?.strip_suffix(".state")?.parse().ok())
             .collect();
@@ -167,10 +190,9 @@ fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-fn save<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
-    let temporary = path.with_extension("tmp");
-    let mut file = File::create(&temporary)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
-    drop(file);
-    fs::rename(temporary, path)
+/// Writes a file beside the one that it is to replace.
+fn write_beside<T: Serialize>(path: &Path, value: &T) -> io::Result<PathBuf> {
+    let beside = path.with_extension("tmp");
+    fs::write(&beside, serde_json::to_vec(value)?)?;
+    Ok(beside)
 }

@@ -118,7 +118,7 @@ impl Log {
         if isolation == Isolation::Committed {
             // Only what concerns the bytes that are given; a batch cut off at their end counts as given.
             upper = upper.min(segment.index()?.get().bound(found.position + len as u64));
-            window.aborted = self.transactions.aborted(offset, upper);
+            window.aborted = self.transactions.aborted(offset, upper).copied().collect();
         }
         Ok(window)
     }

@@ -35,8 +35,10 @@ impl Log {
             producers: state.producers,
             transactions: state.transactions,
             written: false,
+            unsynced: false,
         };
         log.replay(state.segment, state.position)?;
+        log.transactions.forget_before(log.start());
         Ok(log)
     }
 
@@ -49,7 +51,7 @@ impl Log {
             if start == size {
                 continue;
             }
-            self.written = true;
+            (self.written, self.unsynced) = (true, true);
             let reader = segment.store.reader()?;
             let stop = scan::headers(&reader, start..size, WALK, |met| self.replay_batch(&met))?;
             let Some(Stop::Bad(end, _) | Stop::Broke(end)) = stop else {

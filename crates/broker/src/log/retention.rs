@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::place::Marks;
 use super::segment::Segment;
 use super::{Log, Settings};
 
@@ -48,9 +49,9 @@ impl Log {
     }
 
     fn start_at(&mut self, offset: i64) -> io::Result<()> {
-        self.marks.start = offset;
-        self.marks.cleaned = self.marks.cleaned.max(offset);
-        self.place.save_marks(self.marks)?;
+        let marks = Marks { start: offset, cleaned: self.marks.cleaned.max(offset) };
+        self.place.save_marks(marks)?;
+        self.marks = marks;
         self.transactions.forget_before(offset);
         Ok(())
     }

@@ -231,6 +231,11 @@ impl Topics {
         }
     }
 
+    /// Forces the journal onto the disk.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.journal.sync()
+    }
+
     fn insert(&self, topic: &Arc<Topic>) {
         let mut known = write(&self.known);
         known.by_name.insert(topic.name.clone(), topic.clone());

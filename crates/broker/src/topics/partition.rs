@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tracing::error;
 
 use crate::log::batch::{self, BadBatch, BatchHeader};
-use crate::log::{AppendError, Appended, Log, Marker, Place, Settings, TimestampType, records};
+use crate::log::{AppendError, Appended, Compacted, Log, Marker, Place, Settings, TimestampType, records};
 use crate::sync::lock;
 
 /// One partition of a topic.
@@ -121,6 +121,20 @@ impl Partition {
         Ok(())
     }
 
+    /// Puts compacted segments in place; gives how many bytes that saved. After a failure the log is opened
+    /// anew at its next use, which goes on where this ended.
+    pub(crate) fn swap(&self, compacted: Compacted) -> io::Result<u64> {
+        let mut state = lock(&self.log);
+        let State::Open(log) = &mut *state else {
+            return compacted.discard().map(|()| 0);
+        };
+        let swapped = log.swap(compacted);
+        if swapped.is_err() && self.place.dir.is_some() {
+            *state = State::Closed;
+        }
+        swapped
+    }
+
     /// Forgets the log: its files are about to go. Who waits is told.
     pub(crate) fn delete(&self) {
         *lock(&self.log) = State::Deleted;
@@ -205,5 +219,39 @@ fn recompressed(
             Ok((header.clone(), Bytes::from([&header.encode()[..], &packed].concat())))
         }
         Some(_) | None => Ok((header, batch.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Cleanup, Handles, Isolation, testing};
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    #[test]
+    fn a_swap_that_fails_is_finished_when_the_log_is_used_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { dir: Some(dir.path().to_owned()), handles: Handles::new(8) };
+        let partition = Partition::new(0, place);
+        let settings = Settings { cleanup: Cleanup::Compact, segment_bytes: 200, ..Settings::default() };
+        for number in 0..20 {
+            let batch = testing::record(&format!("k{number}"), Some("v")).build();
+            partition.produce(&batch, &settings, NOW, |_| Ok(())).unwrap();
+        }
+        let plan = partition.log().unwrap().plan_compaction(&settings, NOW, true).unwrap().unwrap();
+        let compacted = plan.carry_out(NOW).unwrap();
+        let (from, to) = compacted.ranges()[1];
+        let obstacle = dir.path().join(format!("{from:020}-{to:020}.swap"));
+        std::fs::create_dir(&obstacle).unwrap();
+        partition.swap(compacted).unwrap_err();
+        std::fs::remove_dir(&obstacle).unwrap();
+        let log = partition.log().unwrap();
+        assert_eq!(log.next_offset(), 20);
+        for offset in 0..20 {
+            let window = log.window(offset, 1, true, Isolation::Uncommitted).unwrap();
+            let header = batch::check(&window.slice.unwrap().read().unwrap()).unwrap();
+            assert_eq!(header.base_offset, offset);
+        }
     }
 }

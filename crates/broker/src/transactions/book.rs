@@ -46,6 +46,11 @@ impl Book {
         Ok(book)
     }
 
+    /// Forces the journal onto the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.journal.sync()
+    }
+
     /// Never the same twice, over restarts too.
     pub(super) fn fresh_producer_id(&mut self) -> io::Result<i64> {
         if self.next_producer_id >= self.reserved_below {

@@ -176,6 +176,11 @@ impl Transactions {
         transaction.verify(identity, needs)
     }
 
+    /// Forces what was written down onto the disk.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.book().sync()
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,10 @@
 //! Starting, stopping and starting again.
 
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::MetadataRequest;
 use redrive_broker::{Broker, BrokerConfig, Data, Error};
 
-use super::client::{Client, batch};
+use super::client::{Client, PATIENCE, batch};
 
 fn in_dir(path: &std::path::Path) -> BrokerConfig {
     BrokerConfig { data: Data::Dir(path.to_owned()), ..BrokerConfig::default() }
@@ -63,6 +64,31 @@ async fn a_topic_made_anew_has_another_id_and_none_of_the_records() {
     client.create("t").await;
     assert_ne!(topic_id(&mut client).await, id);
     assert_eq!(client.fetch("t", 0, 0).await.responses[0].partitions[0].high_watermark, 0);
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn old_records_leave_by_themselves_while_the_broker_runs() {
+    let config =
+        BrokerConfig { retention_interval: std::time::Duration::from_millis(20), ..BrokerConfig::default() };
+    let broker = Broker::start(config).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create("t").await;
+    // Its time is 1970, and a topic keeps a week.
+    client.produce("t", batch("old")).await;
+    let gone = async {
+        loop {
+            let partition = client.fetch("t", 0, 0).await.responses[0].partitions[0].clone();
+            if partition.error_code == ResponseError::OffsetOutOfRange.code() {
+                return;
+            }
+            assert_eq!(partition.error_code, 0);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("retention in the background");
+    let after = client.fetch("t", 1, 0).await.responses[0].partitions[0].clone();
+    assert_eq!((after.log_start_offset, after.high_watermark), (1, 1));
     broker.shutdown().await;
 }
 

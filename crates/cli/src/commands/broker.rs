@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use redrive_broker::{Broker, BrokerConfig, Data};
+use redrive_broker::{Broker, BrokerConfig, Data, TopicOutcome};
 
 use crate::exit::Exit;
 use crate::{human, screen};
@@ -26,7 +26,8 @@ pub(crate) struct BrokerCommand {
     /// The folder that holds everything; without it all is kept in memory and gone at the end
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// A topic to make unless it is there, with its number of partitions; may be repeated
+    /// A topic to make unless it is there, with its number of partitions; one that has fewer is given
+    /// more; may be repeated
     #[arg(long = "topic", value_name = "NAME:PARTITIONS", value_parser = new_topic)]
     topics: Vec<(String, i32)>,
     /// Do not make a topic when a client asks for one that is not there
@@ -74,9 +75,15 @@ impl BrokerCommand {
             Err(error) => return Ok(refused(&error)),
         };
         for (topic, partitions) in &self.topics {
-            if let Err(error) = broker.create_topic(topic, *partitions) {
-                broker.shutdown().await;
-                return Ok(refused(&error));
+            match broker.create_topic(topic, *partitions) {
+                Ok(TopicOutcome::Made | TopicOutcome::Unchanged) => {}
+                Ok(TopicOutcome::Grown { from }) => screen::say(&format!(
+                    "{topic} had {from} partitions and now has {partitions}; keys may map to other partitions"
+                )),
+                Err(error) => {
+                    broker.shutdown().await;
+                    return Ok(refused(&error));
+                }
             }
         }
         match &data {

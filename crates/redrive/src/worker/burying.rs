@@ -9,7 +9,7 @@ use redrive_core::route::Reason;
 use redrive_core::settings::LetterPartition;
 use redrive_core::{Origin, Topic};
 use redrive_kafka::{Error as KafkaError, Outgoing, Publisher, Refusal};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::engine::{Engine, chain};
 use super::troubles::About;
@@ -170,9 +170,21 @@ impl Engine {
         let again = now.steady.saturating_add(back_off(way.tries - 1));
         self.burials.again.insert((again, id));
         self.burials.errors += 1;
+        self.renew_publisher(&error);
         self.hold(partition, &error);
         let topic = &self.spec.settled.settled.letters;
         self.hear(id, |told| Heard::LetterRefused { told, topic, error: &error });
+    }
+
+    /// An error that is none of the usual may be one that a producer does not recover from.
+    fn renew_publisher(&mut self, error: &KafkaError) {
+        if !matches!(error, KafkaError::Publish { kind: Refusal::Other, .. }) {
+            return;
+        }
+        match Publisher::new(&self.kafka, &self.publishing) {
+            Ok(publisher) => self.publisher = publisher,
+            Err(error) => warn!(error = chain(&error), "the publisher cannot be made anew"),
+        }
     }
 
     fn tell_buried(&self, id: Id, letter: &Letter) {

@@ -10,7 +10,7 @@ use redrive_core::settings::Delivery;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
     Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
-    Refusal, Turn, join,
+    Refusal, Settings, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
@@ -48,6 +48,8 @@ pub(crate) struct Engine {
     pub(super) flow: Flow,
     pub(super) consumer: Consumer,
     pub(super) events: Events,
+    pub(super) kafka: Settings,
+    pub(super) publishing: Publishing,
     pub(super) publisher: Publisher,
     pub(super) attempts: Attempts,
     pub(super) burials: Burials,
@@ -104,6 +106,8 @@ impl Engine {
             clock,
             consumer,
             events,
+            kafka: cluster.settings().clone(),
+            publishing,
             publisher,
             attempts,
             burials: Burials::default(),

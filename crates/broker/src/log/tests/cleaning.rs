@@ -145,6 +145,83 @@ fn a_swap_that_a_crash_interrupted_is_finished_at_the_next_start() {
     assert_eq!(read_all(&log, 0, Isolation::Uncommitted).first().map(|seen| seen.0), Some(last));
 }
 
+/// What a reader makes of a compacted log: the last of each key.
+fn latest(log: &Log) -> BTreeMap<Vec<u8>, i64> {
+    read_all(log, log.start(), Isolation::Uncommitted).into_iter().map(|(at, key, _)| (key, at)).collect()
+}
+
+/// A log of several segments, so that compaction makes more than one file.
+fn to_be_compacted(dir: &Path) -> (Log, Settings) {
+    let (mut log, settings) = (open(dir), compacted(300));
+    for i in 0..60 {
+        append(&mut log, testing::record(&format!("k{}", i % 17), Some("v")), &settings);
+    }
+    log.roll().unwrap();
+    (log, settings)
+}
+
+fn copied(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.path().join(path.file_name().unwrap())).unwrap();
+    }
+    to
+}
+
+/// The steps of a swap, one file after the other: decided, each old segment gone, in place.
+#[test]
+fn a_crash_at_any_step_of_a_swap_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, settings) = to_be_compacted(dir.path());
+    let (before, end) = (latest(&log), log.next_offset());
+    let bases: Vec<i64> = log.segments.iter().map(|segment| segment.base).collect();
+    let done = log.plan_compaction(&settings, NOW, true).unwrap().unwrap().carry_out(NOW).unwrap();
+    let made = done.ranges();
+    assert!(made.len() > 1, "more than one file is put in place");
+    let check = |step: &str| {
+        let crashed = copied(dir.path());
+        let log = open(crashed.path());
+        assert_eq!((latest(&log), log.next_offset()), (before.clone(), end), "{step}");
+        let left = std::fs::read_dir(crashed.path()).unwrap().map(|entry| entry.unwrap().path());
+        let unfinished = |path: &std::path::PathBuf| {
+            path.extension().is_some_and(|extension| extension == "swap" || extension == "cleaned")
+        };
+        assert_eq!(left.filter(unfinished).count(), 0, "{step}: finished or undone");
+    };
+    check("written");
+    let file = |name: String| dir.path().join(name);
+    for (from, to) in made {
+        let swap = file(format!("{from:020}-{to:020}.swap"));
+        std::fs::rename(file(format!("{from:020}.cleaned")), &swap).unwrap();
+        check("decided");
+        for base in bases.iter().filter(|base| (from..to).contains(*base)) {
+            std::fs::remove_file(file(format!("{base:020}.log"))).unwrap();
+            check("an old one gone");
+        }
+        std::fs::rename(swap, file(format!("{from:020}.log"))).unwrap();
+        check("in place");
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_swap_leaves_a_log_that_opens_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut log, settings) = to_be_compacted(dir.path());
+    let (before, end) = (latest(&log), log.next_offset());
+    let done = log.plan_compaction(&settings, NOW, true).unwrap().unwrap().carry_out(NOW).unwrap();
+    // A folder in the way of the second file: the first is put in place, the second cannot be decided.
+    let (from, to) = done.ranges()[1];
+    let obstacle = dir.path().join(format!("{from:020}-{to:020}.swap"));
+    std::fs::create_dir(&obstacle).unwrap();
+    log.swap(done).unwrap_err();
+    std::fs::remove_dir(&obstacle).unwrap();
+    let mut log = open(dir.path());
+    assert_eq!((latest(&log), log.next_offset()), (before.clone(), end));
+    compact(&mut log, &settings, NOW);
+    assert_eq!(latest(&log), before, "and it is compacted the next time");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

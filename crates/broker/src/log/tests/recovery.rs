@@ -88,6 +88,18 @@ fn deleted_records_stay_deleted() {
     assert_eq!((log.start(), log.next_offset()), (40, 40));
 }
 
+#[test]
+fn marks_that_are_damaged_are_refused_rather_than_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    append(&mut log, testing::batch(4), &small_segments());
+    log.delete_before(3).unwrap();
+    drop(log);
+    fs::write(dir.path().join("marks.json"), "{\"start\":").unwrap();
+    let refused = Log::open(Place { dir: Some(dir.path().to_owned()), handles: Handles::new(8) });
+    assert!(refused.unwrap_err().to_string().contains("marks.json is damaged"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
