@@ -21,7 +21,7 @@ pub use consume::{
     Batch, Committed, Consumer, ConsumerSettings, Event, Events, GroupMetadata, Mark, RESERVED, Turn, join,
 };
 pub use error::{Error, Refusal};
-pub use publish::{Outgoing, Publisher, Publishing};
+pub use publish::{Late, Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use refusal::Refused;
 pub use settings::{Settings, check_property};

@@ -18,7 +18,8 @@ on_both!(
 );
 
 fn publisher(ground: &Ground, seconds: u64, max_message_bytes: Option<usize>) -> Publisher {
-    let publishing = Publishing { timeout: Duration::from_secs(seconds), max_message_bytes };
+    let publishing =
+        Publishing { timeout: Duration::from_secs(seconds), max_message_bytes, ..Publishing::default() };
     Publisher::new(&ground.settings(), &publishing).unwrap()
 }
 

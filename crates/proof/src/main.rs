@@ -92,6 +92,7 @@ async fn run(arguments: Arguments, log: Arc<Log>) -> Result<(), redrive::Error> 
     let cluster = Cluster::with(&arguments.brokers, arguments.properties.clone()).await?;
     let timeout = Duration::from_millis(arguments.timeout_ms);
     let mut subscription = Subscription::new(&arguments.topic, &arguments.group)
+        .auto_create(true)
         .concurrency(arguments.concurrency)
         .drain_timeout(Duration::from_millis(arguments.drain_ms))
         .publish_timeout(Duration::from_millis(arguments.publish_timeout_ms))

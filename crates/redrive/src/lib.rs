@@ -30,4 +30,4 @@ pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
 pub use redrive_core::{
     Cause, Class, Classed, Failure, Origin, Policy, Record, Timestamp, Topic, classify, headers,
 };
-pub use redrive_kafka::{Outgoing, Publisher, Publishing, Reader, Settings};
+pub use redrive_kafka::{Late, Outgoing, Publisher, Publishing, Reader, Settings};

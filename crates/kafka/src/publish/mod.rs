@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rdkafka::ClientConfig;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, OwnedHeaders};
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Timestamp, Topic};
@@ -73,13 +74,25 @@ impl Outgoing {
 pub struct Publishing {
     /// How long a record may take until it is confirmed, retries included.
     pub timeout: Duration,
+    /// What becomes of one that takes longer.
+    pub late: Late,
     /// The smallest of the limits of the topics that are written; librdkafka's megabyte if absent.
     pub max_message_bytes: Option<usize>,
 }
 
+/// What becomes of a record that is not confirmed in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// It is given up, and nobody knows whether it is there: to publish it again may make two of it.
+    GiveUp,
+    /// It stays on its way until it is confirmed or refused, so there is only ever one of it. Whoever
+    /// waits for it looks at the clock.
+    GoOn,
+}
+
 impl Default for Publishing {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), max_message_bytes: None }
+        Self { timeout: Duration::from_secs(10), late: Late::GiveUp, max_message_bytes: None }
     }
 }
 
@@ -98,7 +111,10 @@ impl Publishing {
         for (name, value) in settings.client().config_map() {
             config.set(name, value);
         }
-        config.set("message.timeout.ms", timeout.to_string());
+        match self.late {
+            Late::GiveUp => config.set("message.timeout.ms", timeout.to_string()),
+            Late::GoOn => config.set("message.timeout.ms", "0"),
+        };
         if let Some(bytes) = self.max_message_bytes {
             // A batch that is larger than the topic accepts is refused as one; librdkafka does not split it.
             config.set("message.max.bytes", bytes.to_string()).set("batch.size", bytes.to_string());
@@ -115,6 +131,16 @@ pub struct Publisher {
 }
 
 impl Publisher {
+    /// What is told of a record for this topic that goes on although it is late.
+    #[must_use]
+    pub fn late(topic: Topic) -> Error {
+        Error::Publish {
+            topic,
+            kind: Refusal::Timeout,
+            source: KafkaError::MessageProduction(Code::MessageTimedOut),
+        }
+    }
+
     /// A publisher; connections are made when they are needed.
     pub fn new(settings: &Settings, publishing: &Publishing) -> Result<Self, Error> {
         let mut config = publishing.config(settings);
@@ -164,7 +190,11 @@ mod tests {
 
     #[test]
     fn a_batch_is_never_larger_than_the_smallest_topic_accepts() {
-        let publishing = Publishing { timeout: Duration::from_secs(8), max_message_bytes: Some(50_000) };
+        let publishing = Publishing {
+            timeout: Duration::from_secs(8),
+            max_message_bytes: Some(50_000),
+            ..Publishing::default()
+        };
         let mut settings = Settings::of("b");
         settings.properties = vec![("batch.size".to_owned(), "1000000".to_owned())];
         let config = publishing.config(&settings);

@@ -41,6 +41,19 @@ pub enum TransactionFailed {
     CutOff(#[source] tokio::task::JoinError),
 }
 
+impl TransactionFailed {
+    /// Whether the producer is of no use any more. If nobody else can have its transactional id, renewing it
+    /// harms nobody: then it was the broker that fenced it off, by ending a transaction that took too long.
+    #[must_use]
+    pub fn ends_the_producer(&self) -> bool {
+        match self {
+            Self::Broken(_) => true,
+            Self::Fenced(error) => fatal(error),
+            Self::Aborted(_) | Self::Refused { .. } | Self::Unmarked | Self::CutOff(_) => false,
+        }
+    }
+}
+
 /// Whether what librdkafka says means that this member, or this producer, is left behind.
 pub(super) fn fenced(error: &KafkaError) -> bool {
     let code = error.rdkafka_error_code();

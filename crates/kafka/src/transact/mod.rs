@@ -83,8 +83,11 @@ impl Transactions {
 }
 
 async fn take_id(settings: &Settings, id: &str, transacting: &Transacting) -> Result<Producer, Error> {
-    let publishing =
-        Publishing { timeout: transacting.timeout, max_message_bytes: transacting.max_message_bytes };
+    let publishing = Publishing {
+        timeout: transacting.timeout,
+        max_message_bytes: transacting.max_message_bytes,
+        ..Publishing::default()
+    };
     let mut config = publishing.config(settings);
     let timeout = transacting.timeout;
     config.set("transactional.id", id).set("transaction.timeout.ms", timeout.as_millis().to_string());

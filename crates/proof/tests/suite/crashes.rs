@@ -15,9 +15,7 @@ async fn killed_at_random_moments_again_and_again_it_loses_nothing_and_keeps_the
         let before = place.calls().starts();
         let worker = worker(&place);
         let enough = before + chance.below(1_200) as usize;
-        place
-            .until_calls(&format!("round {round} begins"), |calls| (calls.starts() > enough).then_some(()))
-            .await;
+        place.until_progress(&format!("round {round}"), enough, sent.len()).await;
         worker.kill();
     }
     let worker = worker(&place);

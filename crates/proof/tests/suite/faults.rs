@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use redrive_broker::faults::{ApiKey, Effect, Fault, ResponseError};
 
-use crate::on_embedded;
 use crate::place::{Place, Sent};
 use crate::subject::SUBJECT;
+use crate::{exactly_once, on_embedded};
 
 on_embedded!(
     letters_that_are_refused_delayed_or_cut_off_are_written_once_in_the_end,
     commits_that_fail_are_made_again,
     fetches_that_fail_are_made_again,
     a_broker_that_dies_and_comes_back_costs_nothing,
+    transactions_whose_end_nobody_hears_of_show_nothing_twice,
 );
 
 async fn letters_that_are_refused_delayed_or_cut_off_are_written_once_in_the_end(place: Place) {
@@ -104,6 +105,33 @@ async fn a_broker_that_dies_and_comes_back_costs_nothing(place: Place) {
         place.broker().await.restart().await.expect("the broker starts again");
     }
     place.judge(&sent, 3).await;
+    worker.stop_well().await;
+}
+
+async fn transactions_whose_end_nobody_hears_of_show_nothing_twice(place: Place) {
+    let output = exactly_once::output(&place).await;
+    let faults = place.broker().await.faults();
+    let strikes = [
+        (ApiKey::EndTxn, Effect::Unanswered, 1),
+        (ApiKey::TxnOffsetCommit, Effect::Fail(ResponseError::CoordinatorLoadInProgress), 1),
+        (ApiKey::EndTxn, Effect::Drop, 1),
+        (ApiKey::AddOffsetsToTxn, Effect::Unanswered, 1),
+        (ApiKey::EndTxn, Effect::Fail(ResponseError::UnknownServerError), 1),
+        (ApiKey::EndTxn, Effect::Fail(ResponseError::ProducerFenced), 1),
+        (ApiKey::EndTxn, Effect::Delay(Duration::from_millis(500)), 1),
+        (ApiKey::EndTxn, Effect::Unanswered, 3),
+    ];
+    for (n, (api, effect, times)) in (1..).zip(strikes) {
+        faults.order(Fault::next(api, effect).nth(3 * n).times(times).from_client(SUBJECT));
+    }
+    let mut sent = crate::crashes::send_many(&place, 1_000, 20, "slow:5").await;
+    let worker = exactly_once::worker(&place, &output, None);
+    while faults.waiting() > 0 {
+        sent.extend(crate::crashes::send_many(&place, 100, 20, "slow:5").await);
+        place.until_complete(&sent, 3).await;
+    }
+    place.judge(&sent, 3).await;
+    exactly_once::seen_once(&place, &output, &sent).await;
     worker.stop_well().await;
 }
 

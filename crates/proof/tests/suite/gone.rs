@@ -5,10 +5,12 @@ use redrive_testkit::delete_topic;
 
 use crate::on_both;
 use crate::place::Place;
+use crate::subject::Subject;
 
 on_both!(
     an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted,
-    a_topic_made_anew_stops_the_group_until_the_loss_is_accepted,
+    a_topic_made_anew_while_the_group_was_away_is_read_from_its_beginning,
+    a_topic_made_anew_under_a_worker_stops_it_until_the_loss_is_accepted,
 );
 
 async fn an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted(place: Place) {
@@ -37,25 +39,53 @@ async fn an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted(p
     assert_eq!(seen, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
 }
 
-async fn a_topic_made_anew_stops_the_group_until_the_loss_is_accepted(place: Place) {
+/// Brokers forget what groups committed of a topic that is deleted.
+async fn a_topic_made_anew_while_the_group_was_away_is_read_from_its_beginning(place: Place) {
+    let worker = handled_ten(&place).await;
+    worker.stop_well().await;
+    let before = place.calls().starts();
+    make_anew(&place).await;
+    let anew = place.send_to(0, &["ok"; 20]).await;
+    let worker = place.worker().start();
+    place.until_complete(&anew, 1).await;
+    worker.stop_well().await;
+    assert_eq!(place.calls().starts(), before + 20);
+}
+
+async fn a_topic_made_anew_under_a_worker_stops_it_until_the_loss_is_accepted(place: Place) {
+    let worker = handled_ten(&place).await;
+    make_anew(&place).await;
+    let anew = place.send_to(0, &["ok"; 20]).await;
+    told(&place, Some(worker.id())).await;
+    worker.stop_well().await;
+    // What it committed before it knew is of the topic that is gone. Without it, the group is new.
+    if place.committed(1).await != [None] {
+        let before = place.calls().starts();
+        let worker = place.worker().start();
+        told(&place, Some(worker.id())).await;
+        worker.stop_well().await;
+        assert_eq!(place.calls().starts(), before, "an offset of another topic says nothing");
+    }
+    let worker = place.worker().flag("--accept-loss").start();
+    let id = worker.id();
+    place.until_calls("all is handled", |calls| (calls.starts_in(id) == anew.len()).then_some(())).await;
+    worker.stop_well().await;
+}
+
+async fn handled_ten(place: &Place) -> Subject {
     place.topics(1).await;
     let first = place.send_to(0, &["ok"; 10]).await;
     let worker = place.worker().start();
     place.until_complete(&first, 1).await;
-    worker.stop_well().await;
+    worker
+}
+
+async fn make_anew(place: &Place) {
     delete_topic(&place.cluster, &place.topic).await;
     place.make(&place.topic, 1, &[]).await;
-    let anew = place.send_to(0, &["ok"; 20]).await;
+}
 
-    let before = place.calls().starts();
-    let worker = place.worker().start();
+async fn told(place: &Place, worker: Option<u32>) {
     let words = ["WARN", "made anew", "remedy=", "--accept-loss"];
-    place.until_calls("told", |calls| (!calls.events(None, &words).is_empty()).then_some(())).await;
-    assert_eq!(place.calls().starts(), before, "nothing of the other topic is handled");
-    worker.stop_well().await;
-
-    let worker = place.worker().flag("--accept-loss").start();
-    place.until_complete(&anew, 1).await;
-    worker.stop_well().await;
-    assert_eq!(place.calls().starts(), before + 20, "all of it is handled, from its beginning");
+    place.until_calls("told", |calls| (!calls.events(worker, &words).is_empty()).then_some(())).await;
 }

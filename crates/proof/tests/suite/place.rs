@@ -16,7 +16,7 @@ use crate::calls::Calls;
 use crate::subject::Command;
 
 /// How long anything may take before a test fails. Passing tests never wait for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 pub(crate) struct Place {
     pub(crate) cluster: Cluster,
@@ -77,7 +77,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Makes the topic and the one for its letters.
+    /// Makes the topic and the one for its letters; a worker mends the settings when it starts.
     pub(crate) async fn topics(&self, partitions: i32) {
         self.make(&self.topic, partitions, &[]).await;
         self.make(&self.dlq(), partitions, &[]).await;
@@ -149,6 +149,12 @@ impl Place {
             assert!(clock.now().steady < PATIENCE, "not in time: {what}\n{}", calls.tail());
             clock.sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Waits until so many calls began, or little is left of what was sent.
+    pub(crate) async fn until_progress(&self, what: &str, starts: usize, sent: usize) {
+        let enough = |calls: &Calls| calls.starts() > starts || calls.handled().len() * 10 > sent * 9;
+        self.until_calls(what, |calls| enough(calls).then_some(())).await;
     }
 
     /// All letters.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use redrive_core::Origin;
 use redrive_core::flow::{Id, Now};
 use redrive_core::letter::{Letter, Size};
 use redrive_core::route::Reason;
 use redrive_core::settings::LetterPartition;
+use redrive_core::{Origin, Topic};
 use redrive_kafka::{Error as KafkaError, Outgoing, Publisher, Refusal};
 use tracing::{info, warn};
 
@@ -22,6 +22,8 @@ pub(crate) struct Burials {
     letters: HashMap<Id, OnItsWay>,
     /// What was refused, by when it is tried again.
     again: BTreeSet<(Duration, Id)>,
+    /// What is published for these records, letters or output, is not confirmed in time.
+    late: HashMap<Id, i32>,
     errors: u64,
 }
 
@@ -44,10 +46,12 @@ impl Burials {
     pub(super) fn forget(&mut self, is_gone: impl Fn(Id) -> bool) {
         self.letters.retain(|id, _| !is_gone(*id));
         self.again.retain(|(_, id)| !is_gone(*id));
+        self.late.retain(|id, _| !is_gone(*id));
     }
 
     fn holds(&self, partition: i32) -> bool {
-        self.letters.values().any(|way| way.letter.origin.partition == partition && way.tries > 0)
+        let refused = |way: &OnItsWay| way.letter.origin.partition == partition && way.tries > 0;
+        self.letters.values().any(refused) || self.late.values().any(|late| *late == partition)
     }
 }
 
@@ -73,12 +77,56 @@ impl Engine {
     fn send_letter(&mut self, id: Id) {
         let Some(way) = self.burials.letters.get(&id) else { return };
         let letter = way.letter.clone().shrunk(way.size, None);
-        let published = self.publisher.publish(self.outgoing(&letter));
+        let outgoing = self.outgoing(&letter);
+        let topic = outgoing.topic.clone();
+        let published = self.telling(id, topic, self.publisher.publish(outgoing));
         let news = self.news.clone();
         tokio::spawn(async move {
             let result = published.await;
             let _ = news.send(News::Buried { id, result });
         });
+    }
+
+    /// What is published, told of once if it is late. It is not given up then: nobody would know
+    /// whether it is there, and publishing it again might make two of it.
+    pub(super) fn telling<T, F: Future<Output = T> + Send>(
+        &self,
+        id: Id,
+        topic: Topic,
+        published: F,
+    ) -> impl Future<Output = T> + Send + use<T, F> {
+        let (clock, news) = (self.clock.clone(), self.news.clone());
+        let timeout = self.spec.settled.settled.publish_timeout;
+        async move {
+            let mut published = std::pin::pin!(published);
+            tokio::select! {
+                biased;
+                result = &mut published => return result,
+                () = clock.sleep(timeout) => {}
+            }
+            let _ = news.send(News::Late { id, error: Publisher::late(topic) });
+            published.await
+        }
+    }
+
+    /// Something that is published for a record is late: its partition waits with it.
+    pub(super) fn late(&mut self, id: Id, error: &KafkaError) {
+        let Some(ticket) = self.flow.ticket(id) else { return };
+        let partition = ticket.record.at.partition;
+        self.burials.late.insert(id, partition);
+        self.burials.errors += 1;
+        self.hold(partition, error);
+        if self.burials.letters.contains_key(&id) {
+            let topic = &self.spec.settled.settled.letters;
+            self.hear(id, |told| Heard::LetterRefused { told, topic, error });
+        }
+    }
+
+    /// It is confirmed or refused after all.
+    pub(super) fn no_longer_late(&mut self, id: Id) {
+        if let Some(partition) = self.burials.late.remove(&id) {
+            self.release(partition);
+        }
     }
 
     pub(super) fn outgoing(&self, letter: &Letter) -> Outgoing {
@@ -97,6 +145,7 @@ impl Engine {
     }
 
     pub(super) fn buried(&mut self, id: Id, result: Result<Origin, KafkaError>, now: Now) {
+        self.no_longer_late(id);
         let Some(way) = self.burials.letters.get(&id) else { return };
         let partition = way.letter.origin.partition;
         let error = match result {
@@ -166,7 +215,7 @@ impl Engine {
             _ => "see the broker's reason".to_owned(),
         };
         let what =
-            format!("partition {partition} is held: its dead letter cannot be written: {}", chain(error));
+            format!("partition {partition} is held: what it publishes is not written: {}", chain(error));
         self.troubles.raise(About::Held(partition), what, &remedy);
         self.flow.hold(partition, true);
     }

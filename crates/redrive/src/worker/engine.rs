@@ -9,8 +9,8 @@ use redrive_core::flow::{Action, Flow, Id, Limits, Notice, Now, Settings as Flow
 use redrive_core::settings::Delivery;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
-    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Outgoing, Publisher, Publishing, Refusal,
-    Settings, Turn, join,
+    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
+    Refusal, Settings, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
@@ -79,8 +79,12 @@ impl Engine {
     ) -> Result<(Self, watch::Receiver<Status>), Error> {
         let settled = &spec.settled.settled;
         let (news, inbox) = mpsc::unbounded_channel();
-        let publishing =
-            Publishing { timeout: settled.publish_timeout, max_message_bytes: spec.max_message_bytes };
+        let publishing = Publishing {
+            timeout: settled.publish_timeout,
+            // What is published again because its confirmation was late would be there twice.
+            late: Late::GoOn,
+            max_message_bytes: spec.max_message_bytes,
+        };
         let publisher = Publisher::new(cluster.settings(), &publishing)?;
         let mut saving = match settled.delivery {
             Delivery::AtLeastOnce => Saving::commits(),
@@ -226,8 +230,10 @@ impl Engine {
             }
             News::Published { id, slot, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
+                self.no_longer_late(id);
                 self.flow.handled(id, slot, outcome, now);
             }
+            News::Late { id, error } => self.late(id, &error),
             News::Buried { id, result } => self.buried(id, result, now),
             News::Saved(saved) => self.saved(saved, now),
             News::Found(found) => self.found(found, now),
@@ -288,13 +294,18 @@ impl Engine {
             self.flow.handled(id, slot, Ok(()), now);
             return;
         }
+        let Some(topic) = output.first().map(|outgoing| outgoing.topic.clone()) else { return };
         let published: Vec<_> = output.into_iter().map(|outgoing| self.publisher.publish(outgoing)).collect();
-        let news = self.news.clone();
-        tokio::spawn(async move {
+        let all = async move {
             let mut result = Ok(());
             for one in published {
                 result = result.and(one.await.map(drop));
             }
+            result
+        };
+        let (news, all) = (self.news.clone(), self.telling(id, topic, all));
+        tokio::spawn(async move {
+            let result = all.await;
             let _ = news.send(News::Published { id, slot, result });
         });
     }

@@ -64,6 +64,8 @@ pub(crate) enum News {
     Ended(Vec<Done>),
     /// What a handler wanted to publish is confirmed, or not.
     Published { id: Id, slot: Slot, result: Result<(), KafkaError> },
+    /// Something that is published for a record is not confirmed in time; it is still on its way.
+    Late { id: Id, error: KafkaError },
     /// A letter is confirmed, or not.
     Buried { id: Id, result: Result<Origin, KafkaError> },
     /// Offsets are committed, or not.

@@ -253,8 +253,11 @@ impl Engine {
         tokio::spawn(async move {
             let mut transactions = transactions.lock_owned().await;
             let result = transactions.run(outgoing, all, &topic, group).await;
-            if let Err(TransactionFailed::Broken(source)) = &result {
-                warn!(error = chain(source), "the transactional producer is made anew");
+            // Nobody else has this transactional id: whoever fenced it off was the broker, by a timeout.
+            if let Err(failed) = &result
+                && failed.ends_the_producer()
+            {
+                warn!(error = chain(failed), "the transactional producer is made anew");
                 if let Err(error) = transactions.renew().await {
                     warn!(error = chain(&error), "the transactional producer could not be made anew");
                 }
@@ -292,12 +295,32 @@ impl Engine {
                 self.refused(&saved.sources, index, kind, &error, now);
             }
             Err(Failed::Transaction(failed)) => {
-                let is_fenced = matches!(failed, TransactionFailed::Fenced(_));
-                if !is_fenced {
+                let is_left_behind =
+                    matches!(failed, TransactionFailed::Fenced(_)) && !failed.ends_the_producer();
+                if !is_left_behind {
                     let what = format!("a transaction did not commit: {}", chain(&failed));
                     self.troubles.raise(About::Commits, what, "it is tried again by itself; nothing is lost");
                 }
+                if failed.ends_the_producer() || matches!(failed, TransactionFailed::CutOff(_)) {
+                    self.begin_again(&saved.marks, now);
+                }
                 self.try_again(&failed, now);
+            }
+        }
+    }
+
+    /// Whether the transaction of these was committed is not known: the group's offsets say. To run it again
+    /// could make two of what it published, so what is not committed is handled again.
+    fn begin_again(&mut self, marks: &[(i32, i64)], now: Now) {
+        for (partition, _) in marks {
+            if !self.turns.contains_key(partition) {
+                continue;
+            }
+            self.abandon(*partition);
+            let is_asked_back =
+                self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(partition));
+            if !is_asked_back {
+                self.starting.insert(*partition, Some(now.steady));
             }
         }
     }

@@ -19,15 +19,22 @@ impl Once {
         *self.0.entry(what.to_owned()).or_default() += 1;
     }
 
+    /// Whether everything was seen.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.of(|times| times == 0).is_empty()
+    }
+
     /// # Panics
     /// If something was not seen, or more than once.
     pub fn check(&self) {
-        let of = |wrong: fn(u32) -> bool| {
-            self.0.iter().filter(|(_, times)| wrong(**times)).map(|(what, _)| what).collect::<Vec<_>>()
-        };
-        let (never, often) = (of(|times| times == 0), of(|times| times > 1));
+        let (never, often) = (self.of(|times| times == 0), self.of(|times| times > 1));
         assert!(often.is_empty(), "seen more than once: {}", some(&often));
         assert!(never.is_empty(), "never seen: {}", some(&never));
+    }
+
+    fn of(&self, wrong: fn(u32) -> bool) -> Vec<&String> {
+        self.0.iter().filter(|(_, times)| wrong(**times)).map(|(what, _)| what).collect()
     }
 }
 
