@@ -43,6 +43,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     let cluster = Cluster::open(&args.kafka).await?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let mut table = Table::default();
@@ -72,9 +73,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (name, output) in [("no output", false), ("one record out for each in", true)] {
             let (mut once, mut least) = (Vec::new(), Vec::new());
             for pass in 0..args.passes {
-                eprintln!("exactly-once, {name}, pass {}", pass + 1);
+                eprintln!("at-least-once, {name}, pass {}", pass + 1);
                 let work = Work { output, ..Work::default() };
                 least.push(passes::run(&cluster, &load, work).await?);
+                eprintln!("exactly-once, {name}, pass {}", pass + 1);
                 let work = Work { delivery: Delivery::ExactlyOnce, ..work };
                 once.push(passes::run(&cluster, &load, work).await?);
             }

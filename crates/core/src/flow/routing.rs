@@ -20,7 +20,18 @@ use crate::route::{History, Reason, Route};
 impl Flow {
     /// An attempt ended.
     pub fn handled(&mut self, id: Id, slot: Slot, outcome: Result<(), Failure>, now: Now) {
+        self.leave_handler(slot);
+        self.conclude(id, outcome, now);
+    }
+
+    /// The handler is done with a record, so that another may be tried, but how the attempt ended is not
+    /// known yet: [`Self::conclude`] will be told.
+    pub fn leave_handler(&mut self, slot: Slot) {
         self.running[slot as usize] -= 1;
+    }
+
+    /// How an attempt ended that has left the handler.
+    pub fn conclude(&mut self, id: Id, outcome: Result<(), Failure>, now: Now) {
         let Some(ticket) = self.tickets.get(id) else { return };
         let partition = self.partitions.get_mut(ticket.record.at.partition);
         partition.expect("a record's partition is known").active -= 1;

@@ -90,6 +90,9 @@ pub enum Late {
     GoOn,
 }
 
+/// The size of a batch, unless a topic accepts less.
+const BATCH: usize = 128 * 1_024;
+
 impl Default for Publishing {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(10), late: Late::GiveUp, max_message_bytes: None }
@@ -116,9 +119,12 @@ impl Publishing {
             Late::GoOn => config.set("message.timeout.ms", "0"),
         };
         if let Some(bytes) = self.max_message_bytes {
-            // A batch that is larger than the topic accepts is refused as one; librdkafka does not split it.
-            config.set("message.max.bytes", bytes.to_string()).set("batch.size", bytes.to_string());
+            config.set("message.max.bytes", bytes.to_string());
         }
+        // A batch that is larger than its topic accepts is refused as one, and librdkafka does not split it.
+        // Few topics accept less than this; a record that is larger goes alone.
+        let batch = self.max_message_bytes.unwrap_or(BATCH).min(BATCH);
+        config.set("batch.size", batch.to_string());
         config
     }
 }

@@ -228,10 +228,10 @@ impl Engine {
                     }
                 }
             }
-            News::Published { id, slot, result } => {
+            News::Published { id, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
                 self.no_longer_late(id);
-                self.flow.handled(id, slot, outcome, now);
+                self.flow.conclude(id, outcome, now);
             }
             News::Late { id, error } => self.late(id, &error),
             News::Buried { id, result } => self.buried(id, result, now),
@@ -295,6 +295,8 @@ impl Engine {
             return;
         }
         let Some(topic) = output.first().map(|outgoing| outgoing.topic.clone()) else { return };
+        // Its lane waits for the confirmation, the handler does not.
+        self.flow.leave_handler(slot);
         let published: Vec<_> = output.into_iter().map(|outgoing| self.publisher.publish(outgoing)).collect();
         let all = async move {
             let mut result = Ok(());
@@ -306,7 +308,7 @@ impl Engine {
         let (news, all) = (self.news.clone(), self.telling(id, topic, all));
         tokio::spawn(async move {
             let result = all.await;
-            let _ = news.send(News::Published { id, slot, result });
+            let _ = news.send(News::Published { id, result });
         });
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::Origin;
-use redrive_core::flow::{Id, Slot};
+use redrive_core::flow::Id;
 use redrive_core::letter::Writer;
 use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
 use tokio::sync::watch;
@@ -63,7 +63,7 @@ pub(crate) enum News {
     /// Attempts ended.
     Ended(Vec<Done>),
     /// What a handler wanted to publish is confirmed, or not.
-    Published { id: Id, slot: Slot, result: Result<(), KafkaError> },
+    Published { id: Id, result: Result<(), KafkaError> },
     /// Something that is published for a record is not confirmed in time; it is still on its way.
     Late { id: Id, error: KafkaError },
     /// A letter is confirmed, or not.
