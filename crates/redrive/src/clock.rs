@@ -1,11 +1,9 @@
 //! What time it is, and waiting until it is later. The only place that asks the system.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use redrive_core::Timestamp;
 use redrive_core::flow::Now;
-use tokio::sync::watch;
 
 /// The system's clock, or one that a test turns by hand.
 #[derive(Debug, Clone)]
@@ -14,7 +12,11 @@ pub struct Clock(Kind);
 #[derive(Debug, Clone)]
 enum Kind {
     System(Instant),
-    Manual { start: Timestamp, passed: Arc<watch::Sender<Duration>> },
+    #[cfg(feature = "testkit")]
+    Manual {
+        start: Timestamp,
+        passed: std::sync::Arc<tokio::sync::watch::Sender<Duration>>,
+    },
 }
 
 impl Clock {
@@ -29,7 +31,10 @@ impl Clock {
     #[cfg(feature = "testkit")]
     #[must_use]
     pub fn manual(start: Timestamp) -> Self {
-        Self(Kind::Manual { start, passed: Arc::new(watch::Sender::new(Duration::ZERO)) })
+        Self(Kind::Manual {
+            start,
+            passed: std::sync::Arc::new(tokio::sync::watch::Sender::new(Duration::ZERO)),
+        })
     }
 
     /// Turns a clock made by [`Self::manual`] forward; every wait that is over ends.
@@ -52,6 +57,7 @@ impl Clock {
                 let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
                 Now { steady: start.elapsed(), wall: Timestamp::from_millis(millis) }
             }
+            #[cfg(feature = "testkit")]
             Kind::Manual { start, passed } => {
                 let passed = *passed.borrow();
                 Now { steady: passed, wall: start.plus(passed) }
@@ -67,6 +73,7 @@ impl Clock {
                 Some(until) => tokio::time::sleep_until(until.into()).await,
                 None => std::future::pending().await,
             },
+            #[cfg(feature = "testkit")]
             Kind::Manual { passed, .. } => {
                 let mut passed = passed.subscribe();
                 // The sender lives as long as the clock does.

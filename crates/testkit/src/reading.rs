@@ -76,7 +76,9 @@ impl Cluster {
     pub fn committed(&self, group: &str, topic: &str, partitions: i32) -> Vec<Option<i64>> {
         let consumer: BaseConsumer = self.client().set("group.id", group).create().expect("a consumer");
         let mut list = TopicPartitionList::new();
-        (0..partitions).for_each(|partition| drop(list.add_partition(topic, partition)));
+        for partition in 0..partitions {
+            list.add_partition(topic, partition);
+        }
         let committed = consumer.committed_offsets(list, ANSWER).expect("committed offsets");
         let offset = |offset| match offset {
             Offset::Offset(offset) => Some(offset),

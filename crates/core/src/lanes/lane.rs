@@ -125,7 +125,7 @@ impl Lane {
 
     /// What is queued behind `leader` waits with it: memory is not where records wait.
     fn set_queued_aside(&mut self, leader: i64, steps: &mut Vec<Step>) {
-        for (offset, place) in self.records.from_mut(leader) {
+        for (offset, place) in self.records.at_or_above_mut(leader) {
             if *place == Place::Queued {
                 *place = Place::Due;
                 steps.push(Step::Follow { offset, leader });

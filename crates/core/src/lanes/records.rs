@@ -66,7 +66,7 @@ impl Records {
     }
 
     /// Those from `offset` on, the lowest first.
-    pub(super) fn from_mut(&mut self, offset: i64) -> impl Iterator<Item = (i64, &mut Place)> {
+    pub(super) fn at_or_above_mut(&mut self, offset: i64) -> impl Iterator<Item = (i64, &mut Place)> {
         let first = self.first.as_mut().filter(|(first, _)| *first >= offset);
         let first = first.map(|(first, place)| (*first, place));
         first.into_iter().chain(self.rest.range_mut(offset..).map(|(offset, place)| (*offset, place)))
@@ -74,7 +74,7 @@ impl Records {
 
     /// Takes out those from `offset` on.
     pub(super) fn split_off(&mut self, offset: i64) -> Vec<i64> {
-        let mut gone: Vec<i64> = self.from_mut(offset).map(|(offset, _)| offset).collect();
+        let mut gone: Vec<i64> = self.at_or_above_mut(offset).map(|(offset, _)| offset).collect();
         self.rest.split_off(&offset);
         if self.first.is_some_and(|(first, _)| first >= offset) {
             self.first = None;

@@ -104,7 +104,7 @@ impl Calls {
 /// Where the record of a letter comes from.
 pub(crate) fn origin(letter: &Stored) -> Spot {
     let origin = &letter.headers["redrive-origin"];
-    let mut parts = origin.rsplit('/').map(|part| part.parse::<i64>());
+    let mut parts = origin.rsplit('/').map(str::parse::<i64>);
     let (offset, partition) = (parts.next(), parts.next());
     let (Some(Ok(offset)), Some(Ok(partition))) = (offset, partition) else {
         panic!("{origin} is an origin")

@@ -148,16 +148,13 @@ impl Engine {
         self.no_longer_late(id);
         let Some(way) = self.burials.letters.get(&id) else { return };
         let partition = way.letter.origin.partition;
-        let error = match result {
-            Ok(_) => {
-                if let Some(way) = self.burials.letters.remove(&id) {
-                    self.tell_buried(id, &way.letter);
-                }
-                self.flow.buried(id, now);
-                self.release(partition);
-                return;
+        let Err(error) = result else {
+            if let Some(way) = self.burials.letters.remove(&id) {
+                self.tell_buried(id, &way.letter);
             }
-            Err(error) => error,
+            self.flow.buried(id, now);
+            self.release(partition);
+            return;
         };
         let Some(way) = self.burials.letters.get_mut(&id) else { return };
         let too_large = matches!(error, KafkaError::Publish { kind: Refusal::TooLarge, .. });

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::flow::{Action, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
+use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
 use redrive_core::settings::Delivery;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
@@ -67,6 +67,8 @@ pub(crate) struct Engine {
     stopping: Option<Duration>,
     status: watch::Sender<Status>,
     told_at: Duration,
+    /// What was told then: the counts, and how often something had become wrong or right.
+    told: (Counts, u64),
     pub(super) watch: Watch,
 }
 
@@ -122,6 +124,7 @@ impl Engine {
             stopping: None,
             status,
             told_at: Duration::ZERO,
+            told: (Counts::default(), 0),
             watch: Watch::default(),
             spec,
         };
@@ -395,7 +398,7 @@ impl Engine {
     }
 
     fn until_told(&self) -> Duration {
-        let rests = self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
+        let rests = self.told.0 != self.flow.counts() && self.flow.is_idle();
         if rests { BREATH } else { STATUS }
     }
 
@@ -403,8 +406,7 @@ impl Engine {
         self.look_again(now);
         let since = now.steady.saturating_sub(self.told_at);
         let is_news = self.status.borrow().problems != self.troubles.list();
-        let rests =
-            since >= BREATH && self.flow.is_idle() && self.status.borrow().counts != self.flow.counts();
+        let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
         if since < STATUS && !is_news && !rests {
             return;
         }
@@ -417,6 +419,7 @@ impl Engine {
             }
             false => self.troubles.clear(About::Loss),
         }
+        self.told = (self.flow.counts(), self.troubles.changes());
         let problems = self.troubles.list();
         self.status.send_modify(|status| {
             status.counts = self.flow.counts();

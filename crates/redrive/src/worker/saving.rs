@@ -165,7 +165,14 @@ impl Saving {
     }
 
     pub(super) fn next_wake(&self, flow: &Flow, hurry: bool, now: Now) -> Option<Duration> {
-        if self.is_running || flow.marks().all(|(partition, _)| self.is_saved(partition, flow)) {
+        if self.is_running {
+            return None;
+        }
+        // Looked at then: what is saved is cheap to find out now and then, not at every turn.
+        if !hurry && self.next > now.steady {
+            return Some(self.next);
+        }
+        if flow.marks().all(|(partition, _)| self.is_saved(partition, flow)) {
             return None;
         }
         Some(if hurry && self.failures == 0 { now.steady } else { self.next.max(now.steady) })

@@ -27,7 +27,11 @@ pub(crate) enum About {
 
 /// Everything that is wrong.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles(BTreeMap<About, Problem>);
+pub(crate) struct Troubles {
+    now: BTreeMap<About, Problem>,
+    /// How often something became wrong or right.
+    changes: u64,
+}
 
 impl Troubles {
     /// Something is wrong; said once for as long as it stays the same.
@@ -39,25 +43,36 @@ impl Troubles {
             About::Kafka | About::Topics | About::Commits | About::Blocked(None) | About::Loss => None,
         };
         let problem = Problem { partition, what, remedy: remedy.to_owned() };
-        if self.0.get(&about) != Some(&problem) {
+        if self.now.get(&about) != Some(&problem) {
             warn!(partition, problem = problem.what, remedy = problem.remedy, "not ready");
-            self.0.insert(about, problem);
+            self.now.insert(about, problem);
+            self.changes += 1;
         }
     }
 
     /// It is right again.
     pub(crate) fn clear(&mut self, about: About) {
-        if let Some(problem) = self.0.remove(&about) {
+        if self.now.is_empty() {
+            return;
+        }
+        if let Some(problem) = self.now.remove(&about) {
+            self.changes += 1;
             info!(partition = problem.partition, problem = problem.what, "ready again");
         }
     }
 
     /// A partition is no longer ours, nor are its problems.
     pub(crate) fn forget(&mut self, partition: i32) {
-        self.0.retain(|_, problem| problem.partition != Some(partition));
+        self.now.retain(|_, problem| problem.partition != Some(partition));
+        self.changes += 1;
+    }
+
+    /// How often something became wrong or right.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(crate) fn list(&self) -> Vec<Problem> {
-        self.0.values().cloned().collect()
+        self.now.values().cloned().collect()
     }
 }
