@@ -1,7 +1,7 @@
 //! The topics of subscriptions: what they must be, what they are, and the steps from one to the other.
 //!
 //! A configuration and what was [`Found`] go in, a [`Plan`] comes out: pure, with a reason for every
-//! step. [`look`] asks the cluster, [`carry_out`] changes it, [`ensure`] is all of it for a worker that
+//! step. [`look`] asks the cluster, [`carry_out()`] changes it, [`ensure`] is all of it for a worker that
 //! starts. Nothing is ever made smaller, shorter or less safe.
 
 mod acls;
