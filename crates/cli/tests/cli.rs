@@ -208,3 +208,11 @@ fn a_broker_that_others_could_reach_is_refused() {
     assert_eq!(redrive(&["broker", "--topic", "a b:3"]).code, 2);
     assert_eq!(redrive(&["broker", "--topic", "a:0"]).code, 2);
 }
+
+#[test]
+fn every_scene_of_the_demo_shows_what_it_should() {
+    let ran = redrive(&["demo", "--once"]);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
+    let scenes: Vec<_> = ran.out.lines().skip(1).collect();
+    assert!(scenes.len() >= 3 && scenes.iter().all(|scene| scene.ends_with("the same")), "{}", ran.out);
+}

@@ -45,13 +45,13 @@ impl Shop {
     pub(super) async fn open(teller: Teller) -> Result<Self> {
         let cluster = Cluster::open("embedded").await?;
         cluster.create_topic("orders", 1).await?;
-        cluster.create_topic("orders.billing.dlq", 1).await?;
         let provider = Arc::new(Provider {
             is_up: AtomicBool::new(true),
             charges: Mutex::default(),
             teller: teller.clone(),
         });
         let orders = Subscription::new("orders", "billing")
+            .auto_create(true)
             .retry(Class::Transient, "list(200ms x2, 1s)")
             .retry(Class::Outage, "exponential(250ms..1s x2)")
             .handler_name("charge")
