@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,6 +142,10 @@ impl Subscription {
         self,
         resolver: impl Fn(Subject<'_>, &Failure) -> Option<Class> + Send + Sync + 'static,
     ) -> Self {
+        // One that panics knows nothing: the rules are asked.
+        let resolver = move |subject: Subject<'_>, failure: &Failure| {
+            catch_unwind(AssertUnwindSafe(|| resolver(subject, failure))).unwrap_or_default()
+        };
         self.set(|settled| settled.rules.classifier.resolver = Some(Arc::new(resolver)))
     }
 

@@ -7,6 +7,9 @@ use super::ticket::Place;
 use super::{Action, Attempt, Flow, Id, Notice, Now, Slot};
 use crate::settings::Blocking;
 
+/// When a gate is looked at again that nobody can probe.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 impl Flow {
     /// Starts whatever may start now.
     pub fn advance(&mut self, now: Now) {
@@ -100,7 +103,7 @@ impl Flow {
                     }
                     self.start(id, slot);
                 }
-                None => self.try_open_empty(scope),
+                None => self.try_open_empty(scope, now),
             }
         }
     }
@@ -140,11 +143,14 @@ impl Flow {
         }
     }
 
-    /// Nothing is there to probe with: a gate without records behind it keeps nobody out.
-    fn try_open_empty(&mut self, scope: Option<i32>) {
-        let is_empty = self.gates.get(&scope).is_some_and(|gate| gate.blocked.is_empty());
-        if is_empty {
+    /// Nothing is there to probe with: a gate without records behind it keeps nobody out, and one whose
+    /// records cannot be tried now, as their partition is held or being given up, is looked at again.
+    fn try_open_empty(&mut self, scope: Option<i32>, now: Duration) {
+        let Some(gate) = self.gates.get_mut(&scope) else { return };
+        if gate.blocked.is_empty() {
             self.open(scope);
+        } else {
+            gate.until = now.saturating_add(LOOK_AGAIN);
         }
     }
 

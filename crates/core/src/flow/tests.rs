@@ -307,6 +307,20 @@ fn draining_starts_nothing_and_waits_for_what_runs() {
     assert_eq!(bench.flow.mark(0), Some(1));
 }
 
+#[test]
+fn a_gate_whose_records_cannot_be_tried_does_not_keep_anyone_busy() {
+    let mut bench = Bench::new(settings(1));
+    bench.arrive(0, "a");
+    bench.end(0, failure(Class::Outage));
+    bench.flow.hold(0, true);
+    bench.pass(1_000);
+    assert!(bench.running.is_empty());
+    assert!(bench.flow.next_wake().unwrap() > Duration::from_millis(bench.now));
+    bench.flow.hold(0, false);
+    bench.pass(1_000);
+    assert_eq!(bench.offsets(), [0]);
+}
+
 /// What the handler does with a record, try by try; then it succeeds.
 type Script = Vec<Class>;
 

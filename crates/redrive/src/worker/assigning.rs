@@ -20,6 +20,14 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Where a partition begins, or what kept us from finding out.
 pub(crate) type Found = Result<Place, String>;
 
+/// A partition that has not begun.
+pub(crate) struct Starting {
+    /// Which look at it counts: an answer to an earlier one may be of an earlier assignment, and old.
+    look: u64,
+    /// When to look again.
+    pub(crate) again: Option<Duration>,
+}
+
 /// Partitions that the group wants back, all at once.
 pub(crate) struct GivingUp {
     pub(crate) partitions: Vec<i32>,
@@ -31,26 +39,29 @@ impl Engine {
     /// Partitions are ours: find out where they begin.
     pub(super) fn assigned(&mut self, partitions: Vec<i32>) {
         info!(?partitions, "assigned");
-        for partition in &partitions {
-            self.starting.insert(*partition, None);
-        }
         self.look(partitions);
     }
 
-    fn look(&self, partitions: Vec<i32>) {
+    fn look(&mut self, partitions: Vec<i32>) {
+        self.looks += 1;
+        let look = self.looks;
+        for partition in &partitions {
+            self.starting.insert(*partition, Starting { look, again: None });
+        }
         let (consumer, news) = (self.consumer.clone(), self.news.clone());
         let (start, accept_loss) = (self.spec.settled.settled.start, self.spec.accept_loss);
         let tag = self.saving.tag().to_owned();
         tokio::spawn(async move {
             let found = find(&consumer, &partitions, start, accept_loss, &tag).await;
-            let _ = news.send(News::Found(found));
+            let _ = news.send(News::Found { look, found });
         });
     }
 
-    pub(super) fn found(&mut self, found: Vec<(i32, Found)>, now: Now) {
+    pub(super) fn found(&mut self, look: u64, found: Vec<(i32, Found)>, now: Now) {
         for (partition, found) in found {
-            // Revoked or lost while we asked.
-            if !self.starting.contains_key(&partition) || self.is_stopping() {
+            // Revoked or lost while we asked, and maybe ours again since.
+            let is_asked = self.starting.get(&partition).is_some_and(|starting| starting.look == look);
+            if !is_asked || self.is_stopping() {
                 continue;
             }
             let (offset, is_new) = match found {
@@ -66,7 +77,7 @@ impl Engine {
                 Err(what) => {
                     let what = format!("partition {partition} does not begin yet: {what}");
                     self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
-                    self.starting.insert(partition, Some(now.steady.saturating_add(AGAIN)));
+                    self.look_later(partition, now.steady.saturating_add(AGAIN));
                     continue;
                 }
             };
@@ -89,21 +100,25 @@ impl Engine {
             Err(error) if error.group_moved_on() => debug!(partition, %error, "not ours any more"),
             Err(error) => {
                 self.troubles.raise(About::Stopped(partition), chain(&error), "it is tried again by itself");
-                self.starting.insert(partition, Some(now.steady.saturating_add(AGAIN)));
+                self.look_later(partition, now.steady.saturating_add(AGAIN));
             }
         }
     }
 
     /// Looks again at partitions that could not begin.
     pub(super) fn look_again(&mut self, now: Now) {
-        let due = self.starting.iter().filter(|(_, again)| again.is_some_and(|at| at <= now.steady));
-        let due: Vec<_> = due.map(|(partition, _)| *partition).collect();
-        for partition in &due {
-            self.starting.insert(*partition, None);
+        if self.starting.is_empty() {
+            return;
         }
+        let due = self.starting.iter().filter(|(_, one)| one.again.is_some_and(|at| at <= now.steady));
+        let due: Vec<_> = due.map(|(partition, _)| *partition).collect();
         if !due.is_empty() {
             self.look(due);
         }
+    }
+
+    pub(super) fn look_later(&mut self, partition: i32, at: Duration) {
+        self.starting.insert(partition, Starting { look: 0, again: Some(at) });
     }
 
     /// The offset we read at is no longer there.
@@ -112,7 +127,7 @@ impl Engine {
         warn!(partition, position, "the offset to read next is not there");
         self.turns.remove(&partition);
         self.abandon(partition);
-        self.starting.insert(partition, Some(now.steady));
+        self.look_later(partition, now.steady);
     }
 
     /// The group wants partitions back: nothing new of them starts, what runs may end.

@@ -15,7 +15,7 @@ use redrive_kafka::{
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 
-use super::assigning::GivingUp;
+use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::saving::Saving;
@@ -57,7 +57,9 @@ pub(crate) struct Engine {
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
-    pub(super) starting: HashMap<i32, Option<Duration>>,
+    pub(super) starting: HashMap<i32, Starting>,
+    /// Looks at where partitions begin, so far.
+    pub(super) looks: u64,
     pub(super) giving_up: Vec<GivingUp>,
     pub(super) troubles: Troubles,
     pub(super) news: mpsc::UnboundedSender<News>,
@@ -116,6 +118,7 @@ impl Engine {
             saving,
             turns: BTreeMap::new(),
             starting: HashMap::new(),
+            looks: 0,
             giving_up: Vec::new(),
             troubles: Troubles::default(),
             news,
@@ -239,7 +242,7 @@ impl Engine {
             News::Late { id, error } => self.late(id, &error),
             News::Buried { id, result } => self.buried(id, result, now),
             News::Saved(saved) => self.saved(saved, now),
-            News::Found(found) => self.found(found, now),
+            News::Found { look, found } => self.found(look, found, now),
             News::Watched(watched) => self.watched(watched),
         }
     }
@@ -255,6 +258,7 @@ impl Engine {
                     }
                 }
                 self.troubles.clear(About::Kafka);
+                self.troubles.clear(About::Stopped(batch.partition));
             }
             Event::Assigned(partitions) => self.assigned(partitions),
             Event::Revoked(partitions) => self.revoked(partitions, now),
@@ -391,7 +395,7 @@ impl Engine {
             self.watch.next_wake(),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
             self.giving_up.iter().map(|giving_up| giving_up.deadline).min(),
-            self.starting.values().flatten().min().copied(),
+            self.starting.values().filter_map(|starting| starting.again).min(),
             self.stopping,
         ];
         wakes.into_iter().flatten().min().unwrap_or(now.steady)

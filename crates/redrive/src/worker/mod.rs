@@ -71,7 +71,7 @@ pub(crate) enum News {
     /// Offsets are committed, or not.
     Saved(Saved),
     /// Where partitions begin.
-    Found(Vec<(i32, Found)>),
+    Found { look: u64, found: Vec<(i32, Found)> },
     /// The topics were looked at.
     Watched(Watched),
 }

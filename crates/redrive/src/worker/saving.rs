@@ -327,7 +327,7 @@ impl Engine {
             let is_asked_back =
                 self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(partition));
             if !is_asked_back {
-                self.starting.insert(*partition, Some(now.steady));
+                self.look_later(*partition, now.steady);
             }
         }
     }

@@ -68,6 +68,7 @@ impl Engine {
     pub(super) fn watched(&mut self, watched: Watched) {
         self.watch.is_looking = false;
         let Some((id, partitions)) = watched.source else { return };
+        self.troubles.clear(About::Kafka);
         if id.is_some() && self.spec.topic_id.is_some() && id != self.spec.topic_id {
             self.made_anew();
             return;
