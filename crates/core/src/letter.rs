@@ -79,7 +79,8 @@ impl Writer {
         trail.buried_at = Some(now);
         trail.reason = ticket.burial.map(|burial| burial.reason);
         let leader = ticket.burial.and_then(|burial| burial.leader);
-        trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() });
+        let named = ticket.past.as_ref().and_then(|past| past.failure.follows.clone());
+        trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() }).or(named);
         let mut headers = record.headers.clone();
         trail.write(&mut headers);
         Letter {

@@ -17,6 +17,9 @@ use crate::headers::Trail;
 use crate::record::Record;
 use crate::route::{History, Reason, Route};
 
+/// The shortest pause of an outage.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 impl Flow {
     /// An attempt ended.
     pub fn handled(&mut self, id: Id, slot: Slot, outcome: Result<(), Failure>, now: Now) {
@@ -150,6 +153,8 @@ impl Flow {
                 past.blocked_at = Some(started);
             }
         }
+        // Whatever was asked for: a gate without a pause is none.
+        let wait = wait.max(SHORTEST_PAUSE);
         match self.gates.entry(scope) {
             Entry::Occupied(mut gate) => gate.get_mut().block(id, wait, now.steady),
             Entry::Vacant(open) => {

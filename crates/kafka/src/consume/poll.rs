@@ -207,12 +207,13 @@ fn bare(topic: &Topic, message: &Message<'_>) -> Record {
 fn leave(link: &Link) {
     let context = link.consumer.context();
     context.leave();
+    // A revocation that nobody answered would be waited for. Where there is none, it does no harm. Not once
+    // the queue is being closed: a membership that has ended never answers, and the call waits for it.
+    let everything = context.holding().everything();
+    let _ = link.consumer.incremental_unassign(&context.list(&everything));
     if link.consumer.close_queue().is_err() {
         return;
     }
-    // A revocation that nobody answered would be waited for. Where there is none, it does no harm.
-    let everything = context.holding().everything();
-    let _ = link.consumer.incremental_unassign(&context.list(&everything));
     while !link.consumer.closed() {
         let _ = link.consumer.poll(PATIENCE);
     }

@@ -90,6 +90,9 @@ pub enum Late {
     GoOn,
 }
 
+/// What librdkafka accepts at most as its limit.
+const LARGEST: &str = "1000000000";
+
 /// The size of a batch, unless a topic accepts less.
 const BATCH: usize = 128 * 1_024;
 
@@ -104,6 +107,8 @@ impl Publishing {
         let mut config = ClientConfig::new();
         let timeout = self.timeout.as_millis();
         config.set("linger.ms", "5");
+        // A key leads to the partition where other clients of Kafka look for it.
+        config.set("partitioner", "murmur2_random");
         // A set-aside record must not make a topic with whatever the broker's defaults are.
         config.set("allow.auto.create.topics", "false");
         // A topic that is missing is looked for this long, from its first record on; then it is said to be
@@ -118,9 +123,8 @@ impl Publishing {
             Late::GiveUp => config.set("message.timeout.ms", timeout.to_string()),
             Late::GoOn => config.set("message.timeout.ms", "0"),
         };
-        if let Some(bytes) = self.max_message_bytes {
-            config.set("message.max.bytes", bytes.to_string());
-        }
+        // Each topic has its own limit, and its broker knows it.
+        config.set("message.max.bytes", LARGEST);
         // A batch that is larger than its topic accepts is refused as one, and librdkafka does not split it.
         // Few topics accept less than this; a record that is larger goes alone.
         let batch = self.max_message_bytes.unwrap_or(BATCH).min(BATCH);
@@ -205,6 +209,6 @@ mod tests {
         settings.properties = vec![("batch.size".to_owned(), "1000000".to_owned())];
         let config = publishing.config(&settings);
         let told = ["message.max.bytes", "batch.size", "message.timeout.ms"].map(|name| config.get(name));
-        assert_eq!(told, [Some("50000"), Some("50000"), Some("8000")]);
+        assert_eq!(told, [Some(LARGEST), Some("50000"), Some("8000")]);
     }
 }

@@ -139,6 +139,7 @@ impl Engine {
         }
         let deadline = now.steady.saturating_add(self.spec.settled.settled.drain_timeout);
         self.giving_up.push(GivingUp { partitions, deadline });
+        self.saving.hurry(now);
     }
 
     /// Gives up what is drained and saved, or has had its time.
@@ -164,6 +165,13 @@ impl Engine {
             info!(partitions = ?giving_up.partitions, "given up");
         }
         self.giving_up = waiting;
+    }
+
+    /// When the next partitions are given up at the latest, unless something of them is being saved.
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        let is_saving =
+            |one: &&GivingUp| one.partitions.iter().any(|partition| self.saving.is_saving(*partition));
+        self.giving_up.iter().filter(|one| !is_saving(one)).map(|one| one.deadline).min()
     }
 
     /// Forgets a partition and cuts off what still runs of it.
@@ -203,35 +211,47 @@ async fn find(
         }
     };
     let ran_before = committed.iter().any(|one| one.offset.is_some());
-    let mut found = Vec::new();
-    for partition in partitions {
+    let known_partitions = committed.iter().filter_map(|one| Tag::read(&one.metadata)?.partitions).min();
+    // Side by side: one that nobody leads now does not keep the others waiting.
+    let looks = partitions.iter().map(|partition| {
         let one = committed.iter().find(|one| one.partition == *partition);
         let committed = one.and_then(|one| one.offset);
         let of_another_topic = one.is_some_and(|one| is_of_another(&one.metadata, tag));
-        let bounds = consumer.bounds(*partition).await;
-        let at_time = match start {
-            Start::At(time) if committed.is_none() => consumer.offset_at(*partition, time).await,
-            Start::At(_) | Start::Earliest | Start::Latest => Ok(None),
-        };
-        let place = bounds.and_then(|bounds| {
-            let known = Known { committed, of_another_topic, ran_before, bounds, at_time: at_time? };
-            Ok(place(known, start, accept_loss))
-        });
-        found.push((*partition, place.map_err(|error| chain(&error))));
+        let came_later = known_partitions.map_or(ran_before, |known| *partition >= known);
+        async move {
+            let bounds = consumer.bounds(*partition).await;
+            let at_time = match start {
+                Start::At(time) if committed.is_none() => consumer.offset_at(*partition, time).await,
+                Start::At(_) | Start::Earliest | Start::Latest => Ok(None),
+            };
+            let place = bounds.and_then(|bounds| {
+                let known = Known { committed, of_another_topic, came_later, bounds, at_time: at_time? };
+                Ok(place(known, start, accept_loss))
+            });
+            (*partition, place.map_err(|error| chain(&error)))
+        }
+    });
+    futures_util::future::join_all(looks).await
+}
+
+/// What we commit beside an offset.
+struct Tag<'a> {
+    topic_id: &'a str,
+    partitions: Option<i32>,
+}
+
+impl<'a> Tag<'a> {
+    fn read(metadata: &'a str) -> Option<Self> {
+        let mut words = metadata.strip_prefix(super::saving::TAG)?.split_whitespace();
+        let topic_id = words.next()?;
+        Some(Self { topic_id, partitions: words.next().and_then(|count| count.parse().ok()) })
     }
-    found
 }
 
 /// Whether offsets were committed by us, and for a topic with another id.
 fn is_of_another(metadata: &str, tag: &str) -> bool {
-    let id = |text: &str| {
-        text.strip_prefix(super::saving::TAG)
-            .map(str::trim)
-            .filter(|id| !id.is_empty())
-            .map(ToOwned::to_owned)
-    };
-    match (id(metadata), id(tag)) {
-        (Some(theirs), Some(ours)) => theirs != ours,
+    match (Tag::read(metadata), Tag::read(tag)) {
+        (Some(theirs), Some(ours)) => theirs.topic_id != ours.topic_id,
         _ => false,
     }
 }

@@ -18,6 +18,8 @@ use crate::handler::{Boxed, Received, Sink, Work};
 
 /// A handler that keeps the loop busy for longer than this at a time gets a task of its own.
 const BRIEF: Duration = Duration::from_micros(50);
+/// Nor may a round of attempts keep it for longer than this.
+const LONG: Duration = Duration::from_millis(20);
 /// For how many attempts that holds, before it is tried at once again.
 const WARY: u32 = 1_024;
 
@@ -44,6 +46,8 @@ pub(crate) struct Attempts {
     /// Attempts that were run at once since the last look at the clock, and how many more are not.
     at_once: u32,
     wary: u32,
+    /// When the first of them began.
+    began: Option<Duration>,
 }
 
 impl Attempts {
@@ -64,6 +68,7 @@ impl Attempts {
             done: VecDeque::new(),
             at_once: 0,
             wary: 0,
+            began: None,
         }
     }
 
@@ -85,6 +90,14 @@ impl Attempts {
             self.wary = WARY;
         }
         self.at_once = 0;
+        self.began = None;
+    }
+
+    /// Whether the attempts of this round have taken so long that the next should not be made at once.
+    fn keeps_the_loop(&mut self) -> bool {
+        let now = self.clock.now().steady;
+        let began = *self.began.get_or_insert(now);
+        now.saturating_sub(began) > LONG
     }
 
     /// Hands gathered records to a handler of batches.
@@ -140,6 +153,9 @@ impl Attempts {
             self.wary -= 1;
         } else {
             self.at_once += 1;
+            if (self.at_once < 4 || self.at_once.is_multiple_of(16)) && self.keeps_the_loop() {
+                self.wary = WARY;
+            }
             let mut polled = unconstrained(&mut future);
             let answer = Pin::new(&mut polled).poll(&mut Context::from_waker(Waker::noop()));
             if let Poll::Ready(answer) = answer {

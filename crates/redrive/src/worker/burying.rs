@@ -43,6 +43,10 @@ impl Burials {
         self.errors
     }
 
+    pub(super) fn count_error(&mut self) {
+        self.errors += 1;
+    }
+
     pub(super) fn forget(&mut self, is_gone: impl Fn(Id) -> bool) {
         self.letters.retain(|id, _| !is_gone(*id));
         self.again.retain(|(_, id)| !is_gone(*id));
@@ -194,10 +198,9 @@ impl Engine {
 
     /// A letter of this partition cannot be written: the partition waits, the others go on.
     pub(super) fn hold(&mut self, partition: i32, error: &KafkaError) {
-        let letters = &self.spec.settled.settled.letters;
-        let kind = match error {
-            KafkaError::Publish { kind, .. } => *kind,
-            _ => Refusal::Other,
+        let (letters, kind) = match error {
+            KafkaError::Publish { kind, topic, .. } => (topic, *kind),
+            _ => (&self.spec.settled.settled.letters, Refusal::Other),
         };
         let remedy = match kind {
             Refusal::MissingTopic => format!("make the topic {letters}: redrive topics apply"),

@@ -30,6 +30,8 @@ use crate::status::Status;
 
 /// How often the status is told when nothing else happens.
 const STATUS: Duration = Duration::from_secs(1);
+/// How many rounds are done before the loop looks at what else there is.
+const ROUNDS: u32 = 64;
 /// The least time between two states that are told because nothing is left to do.
 const BREATH: Duration = Duration::from_millis(10);
 
@@ -95,16 +97,18 @@ impl Engine {
             Delivery::ExactlyOnce => Saving::transactions(cluster, &spec).await?,
         };
         if let Some(id) = &spec.topic_id {
-            saving.set_topic_id(&id.to_string());
+            saving.set_topic(&id.to_string(), spec.partitions);
         }
         let timeouts = [settled.timeout, settled.retry_timeout];
         let attempts = Attempts::new(spec.settled.work.clone(), clock.clone(), timeouts, news.clone());
         let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
-        let (consumer, events) = join(ConsumerSettings::of(
-            cluster.settings().clone(),
-            settled.topic.clone(),
-            settled.group.clone(),
-        ))?;
+        let mut kafka = cluster.settings().clone();
+        if settled.delivery == Delivery::ExactlyOnce {
+            // Otherwise an offset could be read that a transaction is about to change.
+            kafka.properties.push(("isolation.level".to_owned(), "read_committed".to_owned()));
+        }
+        let (consumer, events) =
+            join(ConsumerSettings::of(kafka, settled.topic.clone(), settled.group.clone()))?;
         let engine = Self {
             flow: Flow::new(flow_settings(&spec)),
             clock,
@@ -185,8 +189,10 @@ impl Engine {
 
     /// Does everything that can be done at once.
     fn settle(&mut self) -> Now {
-        loop {
-            let now = self.clock.now();
+        let mut now = self.clock.now();
+        // Not for ever: what goes on failing at once must not keep the loop from everything else.
+        for _ in 0..ROUNDS {
+            now = self.clock.now();
             let mut idle = true;
             self.retry_burials(now);
             self.flow.advance(now);
@@ -201,9 +207,10 @@ impl Engine {
                 self.ended(done, now);
             }
             if idle {
-                return now;
+                break;
             }
         }
+        now
     }
 
     fn act(&mut self, action: Action, now: Now) {
@@ -256,9 +263,9 @@ impl Engine {
                     for record in batch.records {
                         self.flow.arrive(record);
                     }
+                    self.troubles.clear(About::Stopped(batch.partition));
                 }
                 self.troubles.clear(About::Kafka);
-                self.troubles.clear(About::Stopped(batch.partition));
             }
             Event::Assigned(partitions) => self.assigned(partitions),
             Event::Revoked(partitions) => self.revoked(partitions, now),
@@ -374,6 +381,7 @@ impl Engine {
         let now = self.clock.now();
         info!("stopping: nothing new starts, what runs may end");
         self.stopping = Some(now.steady.saturating_add(self.spec.settled.settled.drain_timeout));
+        self.saving.hurry(now);
         self.flow.stop();
     }
 
@@ -392,9 +400,9 @@ impl Engine {
             Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake().filter(|_| self.stopping.is_none()),
             self.burials.next_wake(),
-            self.watch.next_wake(),
+            self.watch.next_wake().filter(|_| self.stopping.is_none()),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
-            self.giving_up.iter().map(|giving_up| giving_up.deadline).min(),
+            self.next_deadline(),
             self.starting.values().filter_map(|starting| starting.again).min(),
             self.stopping,
         ];
@@ -415,6 +423,14 @@ impl Engine {
             return;
         }
         self.told_at = now.steady;
+        match self.saving.has_room() {
+            true => self.troubles.clear(About::Output),
+            false => {
+                let what =
+                    "output waits for an earlier record that is not done; nothing more is taken".to_owned();
+                self.troubles.raise(About::Output, what, "look at why records of the lowest offsets fail");
+            }
+        }
         let (too_much, share) = self.flow.loss(now);
         match too_much {
             true => {

@@ -52,6 +52,8 @@ pub(crate) struct Spec {
     pub(crate) transactional_id: String,
     /// The id of the source when the worker started.
     pub(crate) topic_id: Option<TopicId>,
+    /// How many partitions it had then.
+    pub(crate) partitions: i32,
     /// What the topic of the letters accepts.
     pub(crate) max_message_bytes: Option<usize>,
     pub(crate) admin: Arc<Admin>,
@@ -182,6 +184,7 @@ impl Worker {
             let letters = ready.found.topics.get(&settled.settled.letters);
             let spec = Spec {
                 topic_id: source.and_then(|topic| topic.id),
+                partitions: source.map_or(0, |topic| topic.partitions),
                 max_message_bytes: letters.and_then(max_message_bytes),
                 settled,
                 writer,

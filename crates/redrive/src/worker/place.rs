@@ -9,8 +9,8 @@ pub(crate) struct Known {
     pub(crate) committed: Option<i64>,
     /// Whether that was for a topic of this name that is gone.
     pub(crate) of_another_topic: bool,
-    /// Whether the group committed anything of any partition.
-    pub(crate) ran_before: bool,
+    /// Whether the partition is one that was not there yet when the group began.
+    pub(crate) came_later: bool,
     /// The first offset that is there, and the next.
     pub(crate) bounds: (i64, i64),
     /// The first offset of the configured time.
@@ -49,7 +49,7 @@ pub(crate) fn place(known: Known, start: Start, accept_loss: bool) -> Place {
         )),
         Some(offset) => Place::Committed(offset),
         // A partition that came later: its records are new to the group, wherever a new group would begin.
-        None if known.ran_before => Place::New(low),
+        None if known.came_later => Place::New(low),
         None => Place::New(match start {
             Start::Earliest => low,
             Start::Latest => high,
@@ -66,7 +66,7 @@ mod tests {
     const KNOWN: Known = Known {
         committed: None,
         of_another_topic: false,
-        ran_before: false,
+        came_later: false,
         bounds: (10, 90),
         at_time: Some(40),
     };
@@ -83,21 +83,21 @@ mod tests {
 
     #[test]
     fn a_partition_that_came_later_is_read_from_its_beginning() {
-        let known = Known { ran_before: true, ..KNOWN };
+        let known = Known { came_later: true, ..KNOWN };
         assert_eq!(place(known, Start::Latest, false), Place::New(10));
     }
 
     #[test]
     fn a_group_goes_on_where_it_was() {
         for offset in [10, 50, 90] {
-            let known = Known { committed: Some(offset), ran_before: true, ..KNOWN };
+            let known = Known { committed: Some(offset), came_later: true, ..KNOWN };
             assert_eq!(place(known, Start::Latest, false), Place::Committed(offset));
         }
     }
 
     #[test]
     fn what_is_gone_is_told_and_only_skipped_when_that_is_accepted() {
-        let gone = Known { committed: Some(3), ran_before: true, ..KNOWN };
+        let gone = Known { committed: Some(3), came_later: true, ..KNOWN };
         let Place::Gap(what) = place(gone, Start::Earliest, false) else { panic!() };
         assert!(what.starts_with("7 offsets are gone"), "{what}");
         assert_eq!(place(gone, Start::Earliest, true), Place::New(10));

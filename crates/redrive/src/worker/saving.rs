@@ -17,12 +17,17 @@ use super::{News, Spec, back_off};
 use crate::Error;
 use crate::cluster::Cluster;
 
-/// How a commit of ours is known: this, and the id of the topic it is for.
+/// How a commit of ours is known: this, the id of the topic it is for, and how many partitions that had.
 pub(crate) const TAG: &str = "redrive/1 ";
 /// How often offsets are committed.
 const COMMIT: Duration = Duration::from_secs(1);
 /// How often a transaction is made of what is finished.
 const TRANSACTION: Duration = Duration::from_millis(50);
+/// The least time between two tries when someone waits for them.
+const HURRY: Duration = Duration::from_millis(20);
+/// What goes into one transaction at most: it has to end within its time.
+const MOST_IN_ONE: usize = 5_000;
+const MOST_BYTES_IN_ONE: usize = 16 << 20;
 /// What may wait for its transaction before no more records are taken.
 const MOST_WAITING: usize = 20_000;
 
@@ -51,6 +56,13 @@ struct Waiting {
     outgoing: Outgoing,
     /// What it is, if it is a letter, and how much of it is left.
     letter: Option<(Letter, Size)>,
+}
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        let length = |bytes: Option<&bytes::Bytes>| bytes.map_or(0, bytes::Bytes::len);
+        length(self.outgoing.key.as_ref()) + length(self.outgoing.value.as_ref()) + 100
+    }
 }
 
 /// How a commit or a transaction ended.
@@ -94,8 +106,13 @@ impl Saving {
         Ok(Self { transactions: Some(transacting), ..Self::commits() })
     }
 
-    pub(super) fn set_topic_id(&mut self, id: &str) {
-        self.tag = format!("{TAG}{id}");
+    /// Someone waits for what is done to be safe.
+    pub(super) fn hurry(&mut self, now: Now) {
+        self.next = self.next.min(now.steady);
+    }
+
+    pub(super) fn set_topic(&mut self, id: &str, partitions: i32) {
+        self.tag = format!("{TAG}{id} {partitions}");
     }
 
     pub(super) fn tag(&self) -> &str {
@@ -175,7 +192,7 @@ impl Saving {
         if flow.marks().all(|(partition, _)| self.is_saved(partition, flow)) {
             return None;
         }
-        Some(if hurry && self.failures == 0 { now.steady } else { self.next.max(now.steady) })
+        Some(self.next.max(now.steady))
     }
 
     pub(super) async fn end(&mut self) {
@@ -190,8 +207,7 @@ impl Engine {
     /// Makes safe what is complete, when it is time.
     pub(super) fn save(&mut self, now: Now) {
         let hurry = self.is_stopping() || !self.giving_up.is_empty();
-        let due = now.steady >= self.saving.next || (hurry && self.saving.failures == 0);
-        if self.saving.is_running || !due {
+        if self.saving.is_running || now.steady < self.saving.next {
             return;
         }
         let marks: Vec<_> = self
@@ -199,7 +215,11 @@ impl Engine {
             .marks()
             .filter(|(partition, mark)| self.saving.saved.get(partition) != Some(mark))
             .collect();
-        self.saving.next = now.steady.saturating_add(self.saving.interval());
+        let interval = match hurry {
+            true => self.saving.interval().min(HURRY),
+            false => self.saving.interval(),
+        };
+        self.saving.next = now.steady.saturating_add(interval);
         if marks.is_empty() {
             return;
         }
@@ -237,20 +257,33 @@ impl Engine {
             self.saving.next = now.steady;
             return;
         }
-        let Some(transacting) = &mut self.saving.transactions else { return };
+        let Saving { transactions: Some(transacting), saved, .. } = &mut self.saving else { return };
         transacting.refused.retain(|_, again| *again > now.steady);
         marks.retain(|(partition, _)| !transacting.refused.contains_key(partition));
         if marks.is_empty() {
             return;
         }
-        let (mut outgoing, mut sources) = (Vec::new(), Vec::new());
-        for (partition, mark) in &marks {
+        let (mut outgoing, mut sources, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (partition, mark) in &mut marks {
             for (at, waiting) in transacting.waiting.range((*partition, i64::MIN)..(*partition, *mark)) {
+                let more: usize = waiting.iter().map(Waiting::bytes).sum();
+                let is_full =
+                    outgoing.len() + waiting.len() > MOST_IN_ONE || bytes + more > MOST_BYTES_IN_ONE;
+                if is_full && !outgoing.is_empty() {
+                    // All below is complete, so any lower mark is right too; the rest is for the next one.
+                    *mark = at.1;
+                    break;
+                }
+                bytes += more;
                 for (index, one) in waiting.iter().enumerate() {
                     outgoing.push(one.outgoing.clone());
                     sources.push((*at, index));
                 }
             }
+        }
+        marks.retain(|(partition, mark)| saved.get(partition) != Some(mark));
+        if marks.is_empty() {
+            return;
         }
         let transactions = transacting.transactions.clone();
         self.saving.is_running = true;
@@ -361,10 +394,10 @@ impl Engine {
             self.try_again(error, now);
             return;
         };
-        let shrunk = self.shrink(at, nth, kind);
-        if shrunk {
+        if self.shrink(at, nth, kind) {
             return;
         }
+        self.burials.count_error();
         let Some(transacting) = &mut self.saving.transactions else { return };
         transacting.refused.insert(at.0, now.steady.saturating_add(back_off(1)));
         self.hold(at.0, error);

@@ -13,6 +13,8 @@ pub(crate) enum About {
     Kafka,
     /// The topics.
     Topics,
+    /// Output that waits for its transaction.
+    Output,
     /// Commits.
     Commits,
     /// A partition that cannot begin, or was stopped.
@@ -40,7 +42,12 @@ impl Troubles {
             About::Stopped(partition) | About::Held(partition) | About::Blocked(Some(partition)) => {
                 Some(partition)
             }
-            About::Kafka | About::Topics | About::Commits | About::Blocked(None) | About::Loss => None,
+            About::Kafka
+            | About::Topics
+            | About::Output
+            | About::Commits
+            | About::Blocked(None)
+            | About::Loss => None,
         };
         let problem = Problem { partition, what, remedy: remedy.to_owned() };
         if self.now.get(&about) != Some(&problem) {
