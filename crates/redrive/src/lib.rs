@@ -3,6 +3,26 @@
 //! A record that fails is classified, retried in the way that fits its failure, kept in order with the
 //! records of its key and, when nothing helps, dead-lettered with everything that is known about it.
 //! Its offset counts as complete only when it was handled, or when its letter is confirmed.
+//!
+//! ```
+//! use redrive::{Class, Classed, Cluster, Received, Subscription, Worker};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = Cluster::open("embedded").await?; // or "localhost:9092"
+//! cluster.create_topic("orders", 1).await?;
+//! let orders = Subscription::new("orders", "billing")
+//!     .retry(Class::Transient, "list(100ms x2, 1s)")
+//!     .auto_create(true)
+//!     .handler(async |order: Received| match order.text() {
+//!         Some("poison") => Err(Classed::permanent("no such customer")),
+//!         _ => Ok(()),
+//!     });
+//! let shutdown = async {}; // or redrive::stop_signal()
+//! Worker::new(&cluster).subscribe(orders).run(shutdown).await?;
+//! # Ok(())
+//! # }
+//! ```
 #![warn(missing_docs)]
 
 mod clock;

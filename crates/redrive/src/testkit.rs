@@ -3,11 +3,11 @@
 //! ```
 //! # tokio_test(async {
 //! use redrive::testkit::Stage;
-//! use redrive::{Class, Classed, Received, Subscription};
+//! use redrive::{Classed, Received, Subscription};
 //!
 //! let stage = Stage::new().await?;
 //! stage.topic("orders", 1).await?;
-//! let orders = Subscription::new("orders", "billing").handler(|order: Received| async move {
+//! let orders = Subscription::new("orders", "billing").auto_create(true).handler(async |order: Received| {
 //!     match order.text() {
 //!         Some("bad") => Err(Classed::permanent("no such customer")),
 //!         _ => Ok(()),
