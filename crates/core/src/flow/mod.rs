@@ -24,7 +24,7 @@ use crate::class::Class;
 use crate::lanes::{Followers, Lanes, Step};
 use crate::offsets::{Offsets, Progress, Ranges, Started};
 use crate::record::Record;
-use crate::route::{Reason, Rules};
+use crate::route::{Reason, Route, Rules};
 use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
 use crate::time::Timestamp;
 use gate::Gate;
@@ -126,8 +126,8 @@ pub enum Notice {
         id: Id,
         /// The class of its failure.
         class: Class,
-        /// The word for the route.
-        route: &'static str,
+        /// What becomes of it.
+        route: Route,
         /// How long it waits, if it does.
         wait: Option<Duration>,
     },

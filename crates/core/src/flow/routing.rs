@@ -105,7 +105,7 @@ impl Flow {
         past.trail.retries = Some(past.history.retries);
         past.trail.first_failed_at = past.history.first_failed_at;
         let wait = wait(&route, now);
-        self.actions.push_back(Action::Tell(Notice::Routed { id, class, route: route.name(), wait }));
+        self.actions.push_back(Action::Tell(Notice::Routed { id, class, route: route.clone(), wait }));
         self.carry_out(id, &route, surge, now);
     }
 

@@ -22,8 +22,8 @@ pub(crate) struct Burials {
     letters: HashMap<Id, OnItsWay>,
     /// What was refused, by when it is tried again.
     again: BTreeSet<(Duration, Id)>,
-    /// What is published for these records, letters or output, is not confirmed in time.
-    late: HashMap<Id, i32>,
+    /// The records whose letter or output is refused or late, with the partitions that they hold.
+    stuck: HashMap<Id, i32>,
     errors: u64,
 }
 
@@ -50,12 +50,11 @@ impl Burials {
     pub(super) fn forget(&mut self, is_gone: impl Fn(Id) -> bool) {
         self.letters.retain(|id, _| !is_gone(*id));
         self.again.retain(|(_, id)| !is_gone(*id));
-        self.late.retain(|id, _| !is_gone(*id));
+        self.stuck.retain(|id, _| !is_gone(*id));
     }
 
     fn holds(&self, partition: i32) -> bool {
-        let refused = |way: &OnItsWay| way.letter.origin.partition == partition && way.tries > 0;
-        self.letters.values().any(refused) || self.late.values().any(|late| *late == partition)
+        self.stuck.values().any(|held| *held == partition)
     }
 }
 
@@ -117,7 +116,7 @@ impl Engine {
     pub(super) fn late(&mut self, id: Id, error: &KafkaError) {
         let Some(ticket) = self.flow.ticket(id) else { return };
         let partition = ticket.record.at.partition;
-        self.burials.late.insert(id, partition);
+        self.burials.stuck.insert(id, partition);
         self.burials.errors += 1;
         self.hold(partition, error);
         if self.burials.letters.contains_key(&id) {
@@ -126,9 +125,9 @@ impl Engine {
         }
     }
 
-    /// It is confirmed or refused after all.
-    pub(super) fn no_longer_late(&mut self, id: Id) {
-        if let Some(partition) = self.burials.late.remove(&id) {
+    /// It is known what became of it: its partition goes on, unless another record holds it.
+    pub(super) fn no_longer_stuck(&mut self, id: Id) {
+        if let Some(partition) = self.burials.stuck.remove(&id) {
             self.release(partition);
         }
     }
@@ -149,7 +148,6 @@ impl Engine {
     }
 
     pub(super) fn buried(&mut self, id: Id, result: Result<Origin, KafkaError>, now: Now) {
-        self.no_longer_late(id);
         let Some(way) = self.burials.letters.get(&id) else { return };
         let partition = way.letter.origin.partition;
         let Err(error) = result else {
@@ -157,7 +155,7 @@ impl Engine {
                 self.tell_buried(id, &way.letter);
             }
             self.flow.buried(id, now);
-            self.release(partition);
+            self.no_longer_stuck(id);
             return;
         };
         let Some(way) = self.burials.letters.get_mut(&id) else { return };
@@ -170,6 +168,7 @@ impl Engine {
         way.tries += 1;
         let again = now.steady.saturating_add(back_off(way.tries - 1));
         self.burials.again.insert((again, id));
+        self.burials.stuck.insert(id, partition);
         self.burials.errors += 1;
         self.renew_publisher(&error);
         self.hold(partition, &error);

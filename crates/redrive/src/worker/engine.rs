@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
 use redrive_core::settings::Delivery;
-use redrive_core::{Class, Failure};
+use redrive_core::{Class, Failure, Route};
 use redrive_kafka::{
     Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
     Refusal, Settings, Turn, join,
@@ -243,7 +243,7 @@ impl Engine {
             }
             News::Published { id, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
-                self.no_longer_late(id);
+                self.no_longer_stuck(id);
                 self.flow.conclude(id, outcome, now);
             }
             News::Late { id, error } => self.late(id, &error),
@@ -331,8 +331,8 @@ impl Engine {
             Notice::Routed { id, class, route, wait } => {
                 let Some(ticket) = self.flow.ticket(id) else { return };
                 let (origin, attempt) = (&ticket.record.at, ticket.attempts());
-                info!(%origin, %class, route, attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
-                if route == "shelve" {
+                info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
+                if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
                     self.hear(id, Heard::BeforeAside);
                     self.hear(id, Heard::AfterAside);
                 }
