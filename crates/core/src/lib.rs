@@ -20,6 +20,7 @@ pub mod record;
 pub mod route;
 pub mod seed;
 pub mod settings;
+pub mod shelf;
 pub mod spelling;
 pub mod time;
 pub mod topic;

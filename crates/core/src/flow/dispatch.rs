@@ -13,6 +13,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 impl Flow {
     /// Starts whatever may start now.
     pub fn advance(&mut self, now: Now) {
+        self.wall = self.wall.max(now.wall);
         self.wake(now.steady);
         if self.stopping {
             return;
@@ -21,16 +22,18 @@ impl Flow {
             self.probe(now.steady);
         }
         if !self.gates.contains_key(&None) {
+            self.release(now);
             self.dispatch();
         }
     }
 
     /// When [`Self::advance`] is wanted next, if nothing happens before.
     #[must_use]
-    pub fn next_wake(&self) -> Option<Duration> {
+    pub fn next_wake(&mut self, now: Now) -> Option<Duration> {
+        let release = self.next_release(now);
         let parked = self.parked.peek().map(|Reverse((due, _))| *due);
         let gates = self.gates.values().filter(|gate| gate.probing.is_none()).map(|gate| gate.until);
-        gates.chain(parked).min()
+        gates.chain(parked).chain(release).min()
     }
 
     fn wake(&mut self, now: Duration) {
@@ -65,8 +68,12 @@ impl Flow {
         if partition.draining {
             return;
         }
-        if partition.held || closed {
-            partition.stalled.push_back(id);
+        let stands = partition.held || closed;
+        let from_source = ticket.shelved.is_none() && slot == Slot::First;
+        if stands || (from_source && self.is_full(number)) {
+            if let Some(partition) = self.partitions.get_mut(number) {
+                partition.stalled.push_back(id);
+            }
             return;
         }
         self.start(id, slot);

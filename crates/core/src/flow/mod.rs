@@ -4,18 +4,25 @@
 //! gate in an outage, and says which offsets are complete. It does nothing itself: whoever acts
 //! takes its [`Action`]s and tells what came of them.
 
+mod cache;
+mod carrying;
 mod dispatch;
 mod gate;
 mod loss;
 mod partition;
+mod returning;
 mod routing;
+mod shelving;
+#[cfg(test)]
+mod simulation;
 mod surge;
+mod taking_over;
 #[cfg(test)]
 mod tests;
 mod ticket;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +33,16 @@ use crate::offsets::{Offsets, Progress, Ranges, Started};
 use crate::record::Record;
 use crate::route::{Reason, Route, Rules};
 use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
+use crate::shelf::{ClaimId, Entry, Identity, Stage};
 use crate::time::Timestamp;
+use cache::Cache;
 use gate::Gate;
 use loss::Loss;
 use partition::{Partition, Partitions};
 use surge::Surge;
 use ticket::{Lane, Place, Tickets};
 
+pub use taking_over::Located;
 pub use ticket::{Burial, Id, Past, Ticket};
 
 /// What governs a flow.
@@ -60,14 +70,29 @@ pub struct Settings {
     pub max_loss: Option<MaxLoss>,
     /// How much may be in memory.
     pub limits: Limits,
+    /// The shelf; without one, records wait in memory.
+    pub shelf: Option<ShelfSettings>,
 }
 
-/// How much may be in memory.
+/// What governs the shelf of a subscription.
+#[derive(Debug, Clone)]
+pub struct ShelfSettings {
+    /// Whose shelf it is.
+    pub identity: Identity,
+    /// Names this process in its claims: chosen at random when it starts.
+    pub process: u64,
+    /// How many bytes of payloads are kept in memory.
+    pub cache: usize,
+    /// What may wait in one partition.
+    pub limits: Limits,
+}
+
+/// So much and no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Records, over all partitions.
+    /// Records.
     pub records: usize,
-    /// Bytes of keys and values, over all partitions.
+    /// Bytes of keys and values.
     pub bytes: usize,
 }
 
@@ -91,6 +116,51 @@ pub enum Action {
     Pause(i32),
     /// Ask for more again.
     Resume(i32),
+    /// Write the claim of a shelf partition, then tell [`Flow::claim_failed`] if that did not work. Everything
+    /// that is read of the partition from its start on is told to [`Flow::read`].
+    Claim {
+        /// The partition.
+        partition: i32,
+        /// The claim.
+        entry: Entry,
+    },
+    /// Have the group accept a commit for the shelf partition, then tell [`Flow::proven`].
+    Prove {
+        /// The partition.
+        partition: i32,
+        /// The claim that is proven by it.
+        claim: ClaimId,
+        /// Where the claim stands.
+        at: i64,
+    },
+    /// Find out where the source begins, then tell [`Flow::located`].
+    Locate {
+        /// The partition.
+        partition: i32,
+        /// The mark in the log, if there is one.
+        mark: Option<i64>,
+    },
+    /// Read the source from here on.
+    Start {
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        from: i64,
+    },
+    /// Read the entry of the shelf that stands here, then tell [`Flow::fetched`].
+    Fetch {
+        /// The partition.
+        partition: i32,
+        /// The offset in the shelf.
+        at: i64,
+    },
+    /// Cut the log of the shelf below this offset, then tell [`Flow::trimmed`].
+    Trim {
+        /// The partition.
+        partition: i32,
+        /// The first offset that stays.
+        to: i64,
+    },
     /// Nothing to do, but something to tell.
     Tell(Notice),
 }
@@ -145,6 +215,46 @@ pub enum Notice {
         /// Whether many failures were taken for an outage.
         surge: bool,
     },
+    /// A record is on the shelf.
+    Shelved {
+        /// The record.
+        record: Arc<Record>,
+        /// When it is due.
+        due: Timestamp,
+    },
+    /// Another claimed a partition that is ours: it is claimed again.
+    Rival {
+        /// The partition.
+        partition: i32,
+    },
+    /// The shelf belongs to another subscription, or to a topic that was deleted since: nothing is done with it.
+    Foreign {
+        /// The partition.
+        partition: i32,
+        /// Whose it is.
+        identity: Identity,
+    },
+    /// An entry that must be there is not: the partition has to be taken over anew.
+    Gone {
+        /// The partition.
+        partition: i32,
+        /// Where it stood.
+        at: i64,
+    },
+    /// As much waits as may: nothing new of the partition starts.
+    Full {
+        /// The partition.
+        partition: i32,
+        /// Records that wait.
+        records: usize,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// There is room on the shelf again.
+    Room {
+        /// The partition.
+        partition: i32,
+    },
     /// The outage is over.
     Opened {
         /// The partition, if it was only one.
@@ -162,6 +272,8 @@ pub struct Counts {
     pub failed: [u64; 4],
     pub buried: u64,
     pub dropped: u64,
+    pub shelved: u64,
+    pub released: u64,
 }
 
 /// The flow of one subscription.
@@ -188,6 +300,15 @@ pub struct Flow {
     steps: Vec<Step>,
     counts: Counts,
     stopping: bool,
+    /// Claims so far.
+    claims: u32,
+    /// Partitions whose shelf has something to be written.
+    writers: BTreeSet<i32>,
+    /// Records that came back from a shelf, or are on their way.
+    returns: usize,
+    cache: Cache,
+    /// The time of the last call that told it.
+    wall: Timestamp,
 }
 
 impl Flow {
@@ -195,6 +316,7 @@ impl Flow {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let (surge, loss) = (Surge::new(settings.surge_guard), Loss::new(settings.max_loss));
+        let cache = Cache::new(settings.shelf.as_ref().map_or(0, |shelf| shelf.cache));
         Self {
             settings,
             tickets: Tickets::default(),
@@ -214,14 +336,19 @@ impl Flow {
             steps: Vec::new(),
             counts: Counts::default(),
             stopping: false,
+            claims: 0,
+            writers: BTreeSet::new(),
+            returns: 0,
+            cache,
+            wall: Timestamp::from_millis(0),
         }
     }
 
-    /// A partition is read from `mark` on.
+    /// A partition without a shelf is read from `mark` on.
     pub fn begin(&mut self, partition: i32, mark: i64) {
         self.abandon(partition);
         let offsets = Offsets::resume(Progress::new(mark, Ranges::default()));
-        let lanes = Lanes::new(self.settings.followers, mark);
+        let lanes = Lanes::new(self.settings.followers);
         self.partitions.insert(partition, Partition::new(offsets, lanes));
         self.share_out();
     }
@@ -236,14 +363,21 @@ impl Flow {
     pub fn arrive(&mut self, record: Record) {
         let (number, offset) = (record.at.partition, record.at.offset);
         let Some(partition) = self.partitions.get_mut(number) else { return };
+        if !partition.has_started() {
+            return;
+        }
         match partition.offsets.start(offset) {
             Started::New => {}
-            Started::Complete | Started::Again => return,
+            Started::Complete => {
+                self.pass(number);
+                return;
+            }
+            Started::Again => return,
         }
         self.counts.consumed += 1;
         let lane = Lane::of(&self.settings.order_by, &record);
         let bytes = record.size();
-        partition.lanes.arrive_into(lane.key(&record), offset, &mut self.steps);
+        partition.lanes.arrive(lane.key(&record), offset, &partition.aside, &mut self.steps);
         let ticket = Ticket {
             record: Arc::new(record),
             lane,
@@ -252,25 +386,39 @@ impl Flow {
             place: Place::Queued,
             bytes,
             started: 0,
+            shelved: None,
         };
         let id = self.tickets.insert(ticket);
         partition.records.push(offset, id);
         partition.bytes += bytes;
         self.bytes += bytes;
+        let passes = partition.aside.as_ref().is_some_and(|aside| !aside.unpassed.is_empty());
         self.take_steps(number);
         self.ease(number);
+        if passes {
+            self.pass(number);
+        }
     }
 
     /// The letter of a record is confirmed.
     pub fn buried(&mut self, id: Id, now: Now) {
-        let Some(ticket) = self.tickets.get(id) else { return };
+        let Some(ticket) = self.tickets.get(id).filter(|ticket| ticket.place == Place::Burying) else {
+            return;
+        };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
+        self.wall = self.wall.max(now.wall);
         self.counts.buried += 1;
         self.loss.count(false, now.steady);
         let partition = self.partitions.get_mut(number).expect("a record's partition is known");
-        partition.active -= 1;
-        partition.lanes.bury_into(ticket.lane(), offset, &mut self.steps);
-        self.leave(id);
+        if let Some(aside) = partition.aside.as_mut().filter(|_| ticket.shelved.is_some()) {
+            aside.owner.shelf.waiting.set_stage(offset, Stage::Finished);
+        }
+        partition.lanes.bury(ticket.lane(), offset, &partition.aside, &mut self.steps);
+        if !self.close_lane(id) {
+            let partition = self.partitions.get_mut(number).expect("a record's partition is known");
+            partition.active -= 1;
+            self.leave(id);
+        }
         self.take_steps(number);
     }
 
@@ -305,13 +453,16 @@ impl Flow {
     pub fn abandon(&mut self, partition: i32) -> Vec<Id> {
         let Some(gone) = self.partitions.remove(partition) else { return Vec::new() };
         let mut running = Vec::new();
-        for id in gone.records.things().copied() {
+        for id in gone.ids() {
             let ticket = self.tickets.remove(id);
             if ticket.is_some_and(|ticket| ticket.place == Place::Running) {
                 running.push(id);
             }
         }
         self.bytes -= gone.bytes;
+        self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
+        self.cache.forget(partition);
+        self.writers.remove(&partition);
         self.share_out();
         self.gates.remove(&Some(partition));
         for gate in self.gates.values_mut() {
@@ -320,15 +471,19 @@ impl Flow {
         running
     }
 
-    /// Offsets that may be committed: everything below is complete.
+    /// Offsets that may be committed: everything below is complete and, with a shelf, its log says so.
     pub fn marks(&self) -> impl Iterator<Item = (i32, i64)> {
-        self.partitions.iter().map(|(number, partition)| (number, partition.offsets.mark()))
+        self.partitions.iter().filter_map(|(number, _)| Some((number, self.mark(number)?)))
     }
 
-    /// The offset of this partition that may be committed.
+    /// The offset of this partition that may be committed; none while it is being taken over.
     #[must_use]
     pub fn mark(&self, partition: i32) -> Option<i64> {
-        Some(self.partitions.get(partition)?.offsets.mark())
+        let partition = self.partitions.get(partition)?;
+        match &partition.aside {
+            Some(aside) => aside.owner.safe(),
+            None => Some(partition.offsets.mark()),
+        }
     }
 
     /// Where this partition is read next.
@@ -357,13 +512,13 @@ impl Flow {
     /// Records in memory.
     #[must_use]
     pub fn in_memory(&self) -> usize {
-        self.partitions.iter().map(|(_, partition)| partition.records.len()).sum()
+        self.partitions.iter().map(|(_, partition)| partition.in_memory()).sum()
     }
 
     /// Whether no record is in memory.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.partitions.iter().all(|(_, partition)| partition.records.is_empty())
+        self.partitions.iter().all(|(_, partition)| partition.in_memory() == 0)
     }
 
     /// Records with the handler.
@@ -393,20 +548,26 @@ impl Flow {
 
     /// Turns the steps of lanes into places.
     fn take_steps(&mut self, partition: i32) {
-        let mut steps = std::mem::take(&mut self.steps);
-        for step in steps.drain(..) {
-            match step {
-                Step::Run(offset) => self.ready(partition, offset),
-                Step::BuryFollower { offset, leader } => self.bury_follower(partition, offset, leader),
-                // Held in memory: it is queued in its lane and runs when its turn comes.
-                Step::Follow { .. } | Step::Known(_) => {}
+        // Carrying one out may bring more.
+        while !self.steps.is_empty() {
+            let mut steps = std::mem::take(&mut self.steps);
+            for step in steps.drain(..) {
+                match step {
+                    Step::Run(offset) => self.ready(partition, offset),
+                    Step::BuryFollower { offset, leader } => self.bury_follower(partition, offset, leader),
+                    Step::Follow { offset, leader } => self.follow(partition, offset, leader, self.wall),
+                    Step::Known(offset) => self.known(partition, offset),
+                }
+            }
+            if self.steps.is_empty() {
+                self.steps = steps;
+                return;
             }
         }
-        self.steps = steps;
     }
 
     fn ready(&mut self, partition: i32, offset: i64) {
-        let id = self.partitions.get(partition).and_then(|state| state.records.get(offset).copied());
+        let id = self.partitions.get(partition).and_then(|state| state.find(offset));
         let Some(id) = id else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Ready;
@@ -416,9 +577,18 @@ impl Flow {
         }
     }
 
+    /// It is the letter that closed its lane, read again: complete.
+    fn known(&mut self, partition: i32, offset: i64) {
+        let id = self.partitions.get(partition).and_then(|state| state.records.get(offset).copied());
+        let Some(id) = id else { return };
+        if self.tickets.get(id).is_some_and(|ticket| ticket.place == Place::Queued) {
+            self.forget_ticket(id);
+        }
+    }
+
     fn bury_follower(&mut self, partition: i32, offset: i64, leader: i64) {
         let Some(state) = self.partitions.get_mut(partition) else { return };
-        let Some(id) = state.records.get(offset).copied() else { return };
+        let Some(id) = state.find(offset) else { return };
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         ticket.place = Place::Burying;
         ticket.burial = Some(Burial { reason: Reason::Follower, leader: Some(leader) });
@@ -429,20 +599,46 @@ impl Flow {
     /// A record is complete.
     fn complete(&mut self, id: Id) {
         let Some(ticket) = self.tickets.get(id) else { return };
-        let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
+        let (number, offset, shelved) =
+            (ticket.record.at.partition, ticket.record.at.offset, ticket.shelved.is_some());
         let partition = self.partitions.get_mut(number).expect("a record's partition is known");
-        partition.lanes.done_into(ticket.lane(), offset, &mut self.steps);
+        if shelved && let Some(aside) = &mut partition.aside {
+            aside.owner.shelf.waiting.set_stage(offset, Stage::Finished);
+        }
+        partition.lanes.done(ticket.lane(), offset, &partition.aside, &mut self.steps);
         self.leave(id);
         self.take_steps(number);
     }
 
-    /// A record leaves memory, complete.
+    /// A record leaves memory, complete: what waited is done, what came from the source is finished.
     fn leave(&mut self, id: Id) {
+        let Some(ticket) = self.tickets.get(id) else { return };
+        let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
+        if let Some(done) = ticket.shelved
+            && let Some(aside) = self.partitions.aside(number)
+        {
+            aside.owner.shelf.waiting.set_stage(offset, Stage::Finished);
+            aside.owner.finish(done);
+        }
+        self.forget_ticket(id);
+        self.wake_dependents(number, offset);
+    }
+
+    /// A record leaves memory, and its source offset is complete.
+    fn forget_ticket(&mut self, id: Id) {
         let Some(ticket) = self.tickets.remove(id) else { return };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
         let Some(partition) = self.partitions.get_mut(number) else { return };
-        partition.offsets.finish(offset);
-        partition.records.remove(offset);
+        match ticket.shelved {
+            Some(_) => {
+                partition.returned.remove(&offset);
+                self.returns -= 1;
+            }
+            None => {
+                partition.offsets.finish(offset);
+                partition.records.remove(offset);
+            }
+        }
         partition.bytes -= ticket.bytes;
         self.bytes -= ticket.bytes;
         self.ease(number);

@@ -1,21 +1,26 @@
 //! What the flow knows of one source partition.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
 
 use super::Id;
-use crate::lanes::Lanes;
+use crate::lanes::{Ahead, Lanes, Shelved};
 use crate::offsets::Offsets;
 use crate::offsets::sparse::Sparse;
+use crate::shelf::{Owner, Stage};
 
 /// One source partition.
 #[derive(Debug)]
 pub(super) struct Partition {
     pub(super) offsets: Offsets,
     pub(super) lanes: Lanes,
-    /// Every record in memory, by its offset.
+    /// The records in memory that came from the source, by offset.
     pub(super) records: Sparse<Id>,
+    /// The records in memory that came back from the shelf, by offset.
+    pub(super) returned: HashMap<i64, Id>,
     pub(super) bytes: usize,
-    /// With the handler, or with a letter on its way.
+    /// With the handler, or with a letter or an entry on its way.
     pub(super) active: usize,
     /// Ready, but the partition stands still.
     pub(super) stalled: VecDeque<Id>,
@@ -25,6 +30,36 @@ pub(super) struct Partition {
     pub(super) draining: bool,
     /// The source was asked not to deliver.
     pub(super) paused: bool,
+    /// Its shelf, where there is one.
+    pub(super) aside: Option<Aside>,
+}
+
+/// The shelf of a partition, and what of it is on its way.
+#[derive(Debug)]
+pub(super) struct Aside {
+    pub(super) owner: Owner,
+    /// Due, but the reader has not passed them.
+    pub(super) unpassed: BTreeSet<i64>,
+    /// Due, but the record they named is not complete: by that record.
+    pub(super) dependents: HashMap<i64, Vec<i64>>,
+    /// Being read back, by where they stand.
+    pub(super) fetching: HashMap<i64, i64>,
+    pub(super) carry: Option<Carry>,
+    /// The limit on what may wait was told as reached.
+    pub(super) is_full: bool,
+    /// A cut that was asked for and not answered.
+    pub(super) cutting: bool,
+}
+
+/// What is carried to the end of the log.
+#[derive(Debug)]
+pub(super) struct Carry {
+    /// What stands below is to be carried.
+    pub(super) below: i64,
+    pub(super) queue: VecDeque<i64>,
+    /// Being read back for it, by where they stand.
+    pub(super) fetching: HashMap<i64, i64>,
+    pub(super) on_the_way: HashSet<i64>,
 }
 
 impl Partition {
@@ -33,13 +68,72 @@ impl Partition {
             offsets,
             lanes,
             records: Sparse::default(),
+            returned: HashMap::new(),
             bytes: 0,
             active: 0,
             stalled: VecDeque::new(),
             held: false,
             draining: false,
             paused: false,
+            aside: None,
         }
+    }
+
+    /// The record of this offset that is in memory.
+    pub(super) fn find(&self, offset: i64) -> Option<Id> {
+        self.records.get(offset).or_else(|| self.returned.get(&offset)).copied()
+    }
+
+    pub(super) fn in_memory(&self) -> usize {
+        self.records.len() + self.returned.len()
+    }
+
+    /// All records in memory.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
+        self.records.things().chain(self.returned.values()).copied()
+    }
+
+    /// Whether the source has begun.
+    pub(super) fn has_started(&self) -> bool {
+        self.aside.as_ref().is_none_or(|aside| aside.owner.has_started())
+    }
+}
+
+impl Aside {
+    pub(super) fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            unpassed: BTreeSet::new(),
+            dependents: HashMap::new(),
+            fetching: HashMap::new(),
+            carry: None,
+            is_full: false,
+            cutting: false,
+        }
+    }
+
+    /// What was bound by something that was dropped may be released again.
+    pub(super) fn set_free(&mut self) {
+        for origin in self.owner.take_unbound() {
+            self.owner.shelf.waiting.offer(origin);
+            if let Some(carry) = &mut self.carry {
+                carry.on_the_way.remove(&origin);
+            }
+        }
+    }
+}
+
+impl Shelved for Option<Aside> {
+    fn of(&self, lane: &Bytes) -> Option<Ahead> {
+        let shelf = &self.as_ref()?.owner.shelf;
+        if shelf.waiting.is_empty() {
+            return None;
+        }
+        let tag = shelf.tag(lane);
+        let mut lane = shelf.waiting.of_lane(tag);
+        let first = lane.next()?;
+        let is_out = || shelf.waiting.get(first).is_some_and(|waiting| waiting.stage == Stage::Out);
+        Some(Ahead { first, is_out: lane.next().is_none() && is_out() })
     }
 }
 
@@ -54,6 +148,10 @@ impl Partitions {
 
     pub(super) fn get_mut(&mut self, number: i32) -> Option<&mut Partition> {
         self.0.get_mut(usize::try_from(number).ok()?)?.as_deref_mut()
+    }
+
+    pub(super) fn aside(&mut self, number: i32) -> Option<&mut Aside> {
+        self.get_mut(number)?.aside.as_mut()
     }
 
     pub(super) fn insert(&mut self, number: i32, partition: Partition) {

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::headers::Trail;
 use crate::record::Record;
 use crate::route::{History, Reason, Route};
+use crate::shelf::Stage;
 
 /// The shortest pause of an outage.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -65,6 +66,8 @@ impl Flow {
     }
 
     fn failed(&mut self, id: Id, failure: Failure, now: Now) {
+        self.wall = self.wall.max(now.wall);
+        let behind = self.predecessor(id, &failure);
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         let subject = Subject { topic: &ticket.record.at.topic, headers: &ticket.record.headers };
         let (class, _) = self.settings.rules.classify(&failure, subject);
@@ -87,12 +90,16 @@ impl Flow {
         // Another key was tried later than this one at its failure before, and it went well: no outage.
         let alone = past.blocked_at.is_some_and(|started| self.last_success > started);
         let class = if class == Class::Outage && alone { Class::NotReady } else { class };
-        let mut route = self.settings.rules.route(class, asked, &past.history, now.wall);
+        let mut route = match behind {
+            // It has no delay of its own: it is tried when that one is complete.
+            Some(_) => Route::Shelve { due: now.wall },
+            None => self.settings.rules.route(class, asked, &past.history, now.wall),
+        };
         if undecodable && route == Route::Bury(Reason::Permanent) {
             route = Route::Bury(Reason::Undecodable);
         }
         let mut surge = false;
-        if gives_up_in_place(&route) && !alone {
+        if gives_up_in_place(&route) && !alone && behind.is_none() {
             surge = match ticket.lane.key(&ticket.record) {
                 Some(lane) => self.surge.failed(lane, now.steady),
                 None => self.surge.failed(&without_lane(&ticket.record), now.steady),
@@ -106,14 +113,33 @@ impl Flow {
         past.trail.first_failed_at = past.history.first_failed_at;
         let wait = wait(&route, now);
         self.actions.push_back(Action::Tell(Notice::Routed { id, class, route: route.clone(), wait }));
-        self.carry_out(id, &route, surge, now);
+        self.carry_out(id, &route, behind, surge, now);
     }
 
-    fn carry_out(&mut self, id: Id, route: &Route, surge: bool, now: Now) {
+    /// The record that this one waits for, if it named one that is set aside in the same partition.
+    fn predecessor(&self, id: Id, failure: &Failure) -> Option<i64> {
+        let named = failure.follows.as_ref()?;
+        let own = &self.tickets.get(id)?.record.at;
+        let partition = self.partitions.get(own.partition)?;
+        let shelf = &partition.aside.as_ref()?.owner.shelf;
+        let is_before =
+            named.topic == own.topic && named.partition == own.partition && named.offset < own.offset;
+        let is_aside = |offset: i64| {
+            let waits = shelf.waiting.get(offset).is_some_and(|waiting| waiting.stage != Stage::Finished);
+            let place = partition.find(offset).and_then(|id| Some(self.tickets.get(id)?.place));
+            waits || shelf.is_closing(offset) || place == Some(Place::Shelving)
+        };
+        (is_before && is_aside(named.offset)).then_some(named.offset)
+    }
+
+    fn carry_out(&mut self, id: Id, route: &Route, behind: Option<i64>, surge: bool, now: Now) {
         let Some(number) = self.tickets.get(id).map(|ticket| ticket.record.at.partition) else { return };
         let scope = self.scope(number);
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         match route {
+            Route::Shelve { due } if self.partitions.aside(number).is_some() => {
+                self.shelve(id, *due, behind);
+            }
             // Aside in memory: its lane waits, its neighbours go on.
             Route::Again { .. } | Route::Shelve { .. } | Route::Forward { .. } => {
                 let due = now.steady.saturating_add(wait(route, now).unwrap_or_default());

@@ -36,6 +36,7 @@ fn settings(concurrency: u32) -> Settings {
         surge_guard: None,
         max_loss: None,
         limits: Limits { records: 1_000, bytes: 1 << 20 },
+        shelf: None,
     }
 }
 
@@ -87,6 +88,7 @@ impl Bench {
                 Action::Bury(id) => self.burying.push(id),
                 Action::Tell(notice) => self.told.push(notice),
                 Action::Pause(_) | Action::Resume(_) => {}
+                other => panic!("{other:?} without a shelf"),
             }
         }
     }
@@ -315,7 +317,7 @@ fn a_gate_whose_records_cannot_be_tried_does_not_keep_anyone_busy() {
     bench.flow.hold(0, true);
     bench.pass(1_000);
     assert!(bench.running.is_empty());
-    assert!(bench.flow.next_wake().unwrap() > Duration::from_millis(bench.now));
+    assert!(bench.flow.next_wake(at(bench.now)).unwrap() > Duration::from_millis(bench.now));
     bench.flow.hold(0, false);
     bench.pass(1_000);
     assert_eq!(bench.offsets(), [0]);
@@ -386,6 +388,7 @@ proptest! {
                         prop_assert!(open.remove(&(record.at.partition, record.at.offset)));
                     }
                     Action::Tell(_) | Action::Pause(_) | Action::Resume(_) => {}
+                    other => panic!("{other:?} without a shelf"),
                 }
             }
             // A probe may start beside what was running when the gate closed.
@@ -397,7 +400,7 @@ proptest! {
             let total = running.len() + burying.len();
             if open.is_empty() { break; }
             if total == 0 {
-                let next = flow.next_wake();
+                let next = flow.next_wake(at(now));
                 prop_assert!(next.is_some(), "stuck with {open:?}");
                 now = now.max(next.unwrap().as_millis() as u64);
                 continue;

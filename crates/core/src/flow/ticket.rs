@@ -10,6 +10,7 @@ use crate::headers::Trail;
 use crate::record::Record;
 use crate::route::{History, Reason};
 use crate::settings::OrderBy;
+use crate::shelf::Done;
 
 /// Names one record in the flow; never given out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +34,10 @@ pub(super) enum Place {
     Blocked,
     /// Its letter is being written.
     Burying,
+    /// It is being written to the shelf.
+    Shelving,
+    /// Its letter is confirmed, and that its lane is closed is being written.
+    Closing,
 }
 
 /// A record on its way.
@@ -49,6 +54,8 @@ pub struct Ticket {
     pub(super) bytes: usize,
     /// The number of its last start among all starts.
     pub(super) started: u64,
+    /// What names it on the shelf, if it came from there.
+    pub(super) shelved: Option<Done>,
 }
 
 /// The failures of a record.

@@ -1,21 +1,19 @@
-//! One lane: its records in the order of their offsets, each somewhere on its way.
+//! One lane: its records in memory in the order of their offsets, each somewhere on its way.
 
 use std::collections::BTreeSet;
 
 use super::records::Records;
-use super::{Followers, Step};
+use super::{Ahead, Followers, Step};
 
 /// Where a record of a lane is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In memory, read from the source.
+    /// Next when its turn comes.
     Queued,
     /// With the handler.
     Running,
-    /// Set aside, not due yet.
-    Waiting,
-    /// Set aside, and nothing but its turn is missing.
-    Due,
+    /// On its way to the shelf.
+    Aside,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -26,7 +24,13 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn arrive(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
+    pub(super) fn arrive(
+        &mut self,
+        offset: i64,
+        followers: Followers,
+        ahead: Option<Ahead>,
+        steps: &mut Vec<Step>,
+    ) {
         if self.letters.contains(&offset) || self.records.contains(offset) {
             steps.push(Step::Known(offset));
             return;
@@ -40,16 +44,14 @@ impl Lane {
             return;
         }
         // What arrives behind one that is set aside is set aside too, so the last tells.
-        let aside = |(_, place): &(i64, Place)| matches!(place, Place::Waiting | Place::Due);
-        match self.records.last_below(offset).filter(aside) {
-            Some((leader, _)) => self.follow(offset, leader, steps),
-            None => self.records.insert(offset, Place::Queued),
+        let before = self.records.last_below(offset);
+        if let Some((leader, Place::Aside)) = before {
+            self.follow(offset, leader, steps);
+            return;
         }
-    }
-
-    pub(super) fn restore(&mut self, offset: i64) {
-        if !self.records.contains(offset) {
-            self.records.insert(offset, Place::Waiting);
+        match ahead.filter(|ahead| ahead.first < offset && !ahead.is_out) {
+            Some(ahead) => self.follow(offset, ahead.first, steps),
+            None => self.records.insert(offset, Place::Queued),
         }
     }
 
@@ -59,14 +61,8 @@ impl Lane {
 
     pub(super) fn shelve(&mut self, offset: i64, steps: &mut Vec<Step>) {
         let Some(place @ Place::Running) = self.records.get_mut(offset) else { return };
-        *place = Place::Waiting;
+        *place = Place::Aside;
         self.set_queued_aside(offset, steps);
-    }
-
-    pub(super) fn release(&mut self, offset: i64) {
-        if let Some(place @ Place::Waiting) = self.records.get_mut(offset) {
-            *place = Place::Due;
-        }
     }
 
     pub(super) fn bury(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
@@ -79,10 +75,13 @@ impl Lane {
             }
             Followers::Bury => {
                 self.close(offset);
-                let behind = self.records.split_off(offset);
-                steps.extend(
-                    behind.into_iter().map(|behind| Step::BuryFollower { offset: behind, leader: offset }),
-                );
+                for (behind, place) in self.records.at_or_above_mut(offset) {
+                    // What is on its way to the shelf is found there, behind the letter.
+                    if *place == Place::Queued {
+                        steps.push(Step::BuryFollower { offset: behind, leader: offset });
+                    }
+                }
+                self.records.retain(|other, place| other < offset || place != Place::Queued);
             }
         }
     }
@@ -100,18 +99,24 @@ impl Lane {
         self.letters.iter().copied()
     }
 
+    pub(super) fn is_closed_by(&self, letter: i64) -> bool {
+        self.letters.contains(&letter)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.records.is_empty() && self.letters.is_empty()
     }
 
-    /// Starts the head if it may run: it is first, due, before every closing letter, and no earlier
-    /// record can still arrive.
-    pub(super) fn next(&mut self, position: i64) -> Option<i64> {
-        let first_letter = self.letters.first().copied();
+    /// Whether the head would run, were nothing of the lane on the shelf.
+    pub(super) fn is_ready(&self) -> bool {
+        let Some((offset, Place::Queued)) = self.records.first() else { return false };
+        self.letters.first().is_none_or(|letter| *letter > offset)
+    }
+
+    /// Starts the head if it may run: it is first, in memory and on the shelf, and before every closing letter.
+    pub(super) fn next(&mut self, ahead: Option<Ahead>) -> Option<i64> {
         let (offset, place) = self.records.first_mut()?;
-        let ready = matches!(place, Place::Queued | Place::Due);
-        let held = first_letter.is_some_and(|letter| letter < offset);
-        if !ready || held || offset >= position {
+        if ahead.is_some_and(|ahead| ahead.first < offset) {
             return None;
         }
         *place = Place::Running;
@@ -119,7 +124,7 @@ impl Lane {
     }
 
     fn follow(&mut self, offset: i64, leader: i64, steps: &mut Vec<Step>) {
-        self.records.insert(offset, Place::Due);
+        self.records.insert(offset, Place::Aside);
         steps.push(Step::Follow { offset, leader });
     }
 
@@ -127,7 +132,7 @@ impl Lane {
     fn set_queued_aside(&mut self, leader: i64, steps: &mut Vec<Step>) {
         for (offset, place) in self.records.at_or_above_mut(leader) {
             if *place == Place::Queued {
-                *place = Place::Due;
+                *place = Place::Aside;
                 steps.push(Step::Follow { offset, leader });
             }
         }

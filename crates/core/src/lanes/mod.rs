@@ -3,17 +3,18 @@
 //! One [`Lanes`] for each source partition; a lane is the records of one key in it, in the order of
 //! their offsets. Events come in, [`Step`]s go out: run this, set that aside behind its leader, bury
 //! that as a follower. A record without a key has no lane and never waits.
+//!
+//! Here is what is in memory, and which lanes are closed. What waits on the shelf may be millions, and is
+//! asked for: a [`Shelved`] says whether something of a lane waits there, and from which offset on.
 
 mod lane;
 mod records;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use hashbrown::HashMap;
-use hashbrown::hash_map::{Entry, EntryRef, OccupiedEntry};
+use hashbrown::hash_map::{EntryRef, OccupiedEntry};
 
 use lane::Lane;
 
@@ -52,117 +53,106 @@ pub enum Step {
     Known(i64),
 }
 
-/// The lanes of one source partition.
+/// What waits on the shelf.
+pub trait Shelved {
+    /// What waits there of this lane.
+    fn of(&self, lane: &Bytes) -> Option<Ahead>;
+}
+
+/// What of a lane is on the shelf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// The lowest offset.
+    pub first: i64,
+    /// Whether that one is alone there and in memory at the moment: nobody has to wait for long.
+    pub is_out: bool,
+}
+
+/// Nothing waits anywhere but in memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nothing;
+
+impl Shelved for Nothing {
+    fn of(&self, _: &Bytes) -> Option<Ahead> {
+        None
+    }
+}
+
+/// The lanes of one source partition, as far as they are in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
     followers: Followers,
-    /// Where the source is read: what lies below has arrived.
-    position: i64,
     lanes: HashMap<Bytes, Lane>,
-    /// Restored records that the reader has not passed yet, so that one before them may still arrive.
-    unpassed: BTreeMap<i64, Bytes>,
+}
+
+impl Followers {
+    /// Whether a letter closes its lane.
+    #[must_use]
+    pub fn closes(self) -> bool {
+        match self {
+            Self::Pass => false,
+            Self::Hold | Self::Bury => true,
+        }
+    }
 }
 
 impl Lanes {
-    /// The empty lanes of a partition that is read from `position` on.
+    /// No lanes yet.
     #[must_use]
-    pub fn new(followers: Followers, position: i64) -> Self {
-        Self { followers, position, ..Self::default() }
+    pub fn new(followers: Followers) -> Self {
+        Self { followers, ..Self::default() }
     }
 
-    /// A record was read from the source.
-    pub fn arrive(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.arrive_into(key, offset, &mut steps);
-        steps
-    }
-
-    /// As [`Self::arrive`], the steps added to those that are there.
-    pub fn arrive_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
-        self.pass_into(offset + 1, steps);
-        match key {
-            Some(key) => {
-                let mut entry = match self.lanes.entry_ref(key) {
-                    EntryRef::Occupied(entry) => entry,
-                    EntryRef::Vacant(entry) => entry.insert_entry_with_key(key.clone(), Lane::default()),
-                };
-                entry.get_mut().arrive(offset, self.followers, steps);
-                go_on(entry, self.position, steps);
-            }
-            None => steps.push(Step::Run(offset)),
-        }
-    }
-
-    /// The reader is at `position`, whatever was or was not delivered below.
-    pub fn pass(&mut self, position: i64) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.pass_into(position, &mut steps);
-        steps
-    }
-
-    fn pass_into(&mut self, position: i64, steps: &mut Vec<Step>) {
-        self.position = self.position.max(position);
-        if self.unpassed.is_empty() {
+    /// A record was read from the source, or came back from the shelf.
+    pub fn arrive(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        let Some(key) = key else {
+            steps.push(Step::Run(offset));
             return;
-        }
-        let later = self.unpassed.split_off(&self.position);
-        for key in std::mem::replace(&mut self.unpassed, later).into_values() {
-            if let Entry::Occupied(entry) = self.lanes.entry(key) {
-                go_on(entry, self.position, steps);
-            }
-        }
+        };
+        let mut entry = match self.lanes.entry_ref(key) {
+            EntryRef::Occupied(entry) => entry,
+            EntryRef::Vacant(entry) => entry.insert_entry_with_key(key.clone(), Lane::default()),
+        };
+        entry.get_mut().arrive(offset, self.followers, shelf.of(key), steps);
+        go_on(entry, shelf, steps);
     }
 
     /// A running record is complete.
-    pub fn done(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.done_into(key, offset, &mut steps);
-        steps
+    pub fn done(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(key, shelf, steps, |lane, _, _| lane.remove(offset));
     }
 
-    /// As [`Self::done`], the steps added to those that are there.
-    pub fn done_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
-        self.change_into(key, steps, |lane, _, _| lane.remove(offset));
+    /// A running record is being set aside; until it is there nothing behind it runs.
+    pub fn shelve(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(key, shelf, steps, |lane, _, steps| lane.shelve(offset, steps));
     }
 
-    /// A running record was set aside; it waits until it is released.
-    pub fn shelve(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        self.change(key, |lane, _, steps| lane.shelve(offset, steps))
+    /// A record is on the shelf, and no longer in memory.
+    pub fn shelved(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(key, shelf, steps, |lane, _, _| lane.remove(offset));
     }
 
-    /// A waiting record is due: it runs as soon as its turn comes.
-    pub fn release(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        match key {
-            Some(_) => self.change(key, |lane, _, _| lane.release(offset)),
-            None => vec![Step::Run(offset)],
-        }
-    }
-
-    /// A record, running or waiting, became a dead letter.
-    pub fn bury(&mut self, key: Option<&Bytes>, offset: i64) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.bury_into(key, offset, &mut steps);
-        steps
-    }
-
-    /// As [`Self::bury`], the steps added to those that are there.
-    pub fn bury_into(&mut self, key: Option<&Bytes>, offset: i64, steps: &mut Vec<Step>) {
-        self.change_into(key, steps, |lane, followers, steps| lane.bury(offset, followers, steps));
+    /// A record became a dead letter.
+    pub fn bury(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        let Some(key) = key else { return };
+        let closes = self.followers.closes();
+        let mut entry = match self.lanes.entry_ref(key) {
+            EntryRef::Occupied(entry) => entry,
+            EntryRef::Vacant(entry) if closes => entry.insert_entry_with_key(key.clone(), Lane::default()),
+            EntryRef::Vacant(_) => return,
+        };
+        entry.get_mut().bury(offset, self.followers, steps);
+        go_on(entry, shelf, steps);
     }
 
     /// A letter that closed the lane was dealt with: the lane is open again unless another closes it.
-    pub fn resolve(&mut self, key: &Bytes, letter: i64) -> Vec<Step> {
-        self.change(Some(key), |lane, _, _| lane.open(letter))
+    pub fn resolve(&mut self, key: &Bytes, letter: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(Some(key), shelf, steps, |lane, _, _| lane.open(letter));
     }
 
-    /// A record that waits already, as found when taking over. One without a key has no lane: that it
-    /// waits, and need not be handled when it is read again, is for the caller to know.
-    pub fn restore(&mut self, key: Option<&Bytes>, offset: i64) {
-        let Some(key) = key else { return };
-        self.lanes.entry(key.clone()).or_default().restore(offset);
-        if offset >= self.position {
-            self.unpassed.insert(offset, key.clone());
-        }
+    /// What waits on the shelf has changed: the lane may go on.
+    pub fn look(&mut self, key: Option<&Bytes>, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(key, shelf, steps, |_, _, _| {});
     }
 
     /// A lane that this letter closes already, as found when taking over.
@@ -170,7 +160,14 @@ impl Lanes {
         self.lanes.entry(key.clone()).or_default().close(letter);
     }
 
-    /// How many lanes there are: with a record in them, or closed.
+    /// The lane that this letter closes.
+    #[must_use]
+    pub fn closed_by(&self, letter: i64) -> Option<Bytes> {
+        let found = self.lanes.iter().find(|(_, lane)| lane.is_closed_by(letter));
+        found.map(|(key, _)| key.clone())
+    }
+
+    /// How many lanes there are: with a record in memory, or closed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lanes.len()
@@ -191,31 +188,25 @@ impl Lanes {
     fn change(
         &mut self,
         key: Option<&Bytes>,
-        event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
-    ) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.change_into(key, &mut steps, event);
-        steps
-    }
-
-    fn change_into(
-        &mut self,
-        key: Option<&Bytes>,
+        shelf: &impl Shelved,
         steps: &mut Vec<Step>,
         event: impl FnOnce(&mut Lane, Followers, &mut Vec<Step>),
     ) {
         let Some(key) = key else { return };
         if let EntryRef::Occupied(mut entry) = self.lanes.entry_ref(key) {
             event(entry.get_mut(), self.followers, steps);
-            go_on(entry, self.position, steps);
+            go_on(entry, shelf, steps);
         }
     }
 }
 
 /// Lets the head of the lane run if nothing stands against it, and forgets an empty lane.
-fn go_on(mut entry: OccupiedEntry<'_, Bytes, Lane>, position: i64, steps: &mut Vec<Step>) {
-    if let Some(head) = entry.get_mut().next(position) {
-        steps.push(Step::Run(head));
+fn go_on(mut entry: OccupiedEntry<'_, Bytes, Lane>, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+    if entry.get().is_ready() {
+        let ahead = shelf.of(entry.key());
+        if let Some(head) = entry.get_mut().next(ahead) {
+            steps.push(Step::Run(head));
+        }
     }
     if entry.get().is_idle() {
         entry.remove();

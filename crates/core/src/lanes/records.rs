@@ -72,14 +72,15 @@ impl Records {
         first.into_iter().chain(self.rest.range_mut(offset..).map(|(offset, place)| (*offset, place)))
     }
 
-    /// Takes out those from `offset` on.
-    pub(super) fn split_off(&mut self, offset: i64) -> Vec<i64> {
-        let mut gone: Vec<i64> = self.at_or_above_mut(offset).map(|(offset, _)| offset).collect();
-        self.rest.split_off(&offset);
-        if self.first.is_some_and(|(first, _)| first >= offset) {
-            self.first = None;
+    pub(super) fn first(&self) -> Option<(i64, Place)> {
+        self.first
+    }
+
+    /// Keeps those for which this holds.
+    pub(super) fn retain(&mut self, keep: impl Fn(i64, Place) -> bool) {
+        self.rest.retain(|offset, place| keep(*offset, *place));
+        if self.first.is_some_and(|(offset, place)| !keep(offset, place)) {
+            self.first = self.rest.pop_first();
         }
-        gone.sort_unstable();
-        gone
     }
 }

@@ -4,6 +4,7 @@
 //! in flight is complete: finished records, control records and what compaction removed alike. The
 //! state is therefore no larger than the records in flight.
 
+pub(crate) mod leb128;
 mod progress;
 mod ranges;
 pub(crate) mod sparse;
@@ -72,6 +73,12 @@ impl Offsets {
     #[must_use]
     pub fn position(&self) -> i64 {
         self.position
+    }
+
+    /// Everything below was read, is a gap, or was complete before.
+    #[must_use]
+    pub fn passed(&self) -> i64 {
+        self.known.end_of_run_at(self.position)
     }
 
     /// How many records are in flight.

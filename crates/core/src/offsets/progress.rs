@@ -3,6 +3,7 @@
 //! All numbers are LEB128, so that a run of any length takes a few bytes.
 
 use super::Ranges;
+use super::leb128::put;
 
 const VERSION: u8 = 1;
 
@@ -103,14 +104,6 @@ impl Progress {
 
 fn width(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
-}
-
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 fn take_positive(bytes: &[u8], at: &mut usize) -> Result<i64, BadProgress> {

@@ -21,10 +21,6 @@ impl<T> Sparse<T> {
         self.count
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Puts in something above all that was put in before.
     pub(crate) fn push(&mut self, offset: i64, thing: T) {
         debug_assert!(self.slots.back().is_none_or(|(last, _)| *last < offset));

@@ -1,0 +1,162 @@
+//! Keeping the log of a shelf short: what is live is carried to its end, the rest is cut off.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::partition::Carry;
+use super::{Action, Flow, Notice};
+use crate::route::Reason;
+use crate::shelf::{Stage, Wait};
+
+/// How many records are on their way to the end of the log at once.
+const AT_ONCE: usize = 500;
+
+impl Flow {
+    /// Cuts the log, or sees to it that it can be cut.
+    pub(super) fn tidy(&mut self, partition: i32) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        if aside.cutting {
+            return;
+        }
+        if let Some(to) = aside.owner.trim_point() {
+            aside.cutting = true;
+            self.actions.push_back(Action::Trim { partition, to });
+            return;
+        }
+        if let Some(below) = aside.owner.carry_point() {
+            self.carry_below(partition, below);
+        }
+    }
+
+    /// Carries what is live and stands below this to the end of the log.
+    pub(super) fn carry_below(&mut self, partition: i32, below: i64) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        if aside.carry.is_none() {
+            let shelf = &aside.owner.shelf;
+            let live = shelf.waiting.iter().filter(|waiting| waiting.at < below);
+            let mut live: Vec<_> = live.map(|waiting| (waiting.at, waiting.origin)).collect();
+            live.sort_unstable();
+            // An answer about it may be on its way, and must not be undone by what is written after it.
+            let moves = |letter: i64, at: i64| at < below && !aside.owner.is_bound(letter);
+            let closures = shelf.closures().filter(|(letter, closure)| moves(*letter, closure.at));
+            let closures: Vec<_> = closures.collect();
+            let closures: Vec<_> =
+                closures.into_iter().map(|(letter, closure)| (letter, closure.lane.clone())).collect();
+            if live.is_empty() && closures.is_empty() {
+                return;
+            }
+            for (letter, lane) in closures {
+                aside.owner.carry_closure(letter, lane);
+            }
+            let queue = live.into_iter().map(|(_, origin)| origin).collect::<VecDeque<_>>();
+            aside.carry = Some(Carry { below, queue, fetching: HashMap::new(), on_the_way: HashSet::new() });
+        }
+        self.carry_more(partition);
+    }
+
+    /// The log was cut, or could not be.
+    pub fn trimmed(&mut self, partition: i32, to: Option<i64>) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        aside.cutting = false;
+        if let Some(to) = to {
+            aside.owner.trimmed(to);
+        }
+    }
+
+    fn carry_more(&mut self, partition: i32) {
+        loop {
+            let Some(aside) = self.partitions.aside(partition) else { return };
+            let Some(carry) = &mut aside.carry else { return };
+            if carry.on_the_way.len() + carry.fetching.len() >= AT_ONCE {
+                return;
+            }
+            let Some(origin) = carry.queue.pop_front() else {
+                if carry.on_the_way.is_empty() && carry.fetching.is_empty() {
+                    aside.carry = None;
+                    aside.owner.look_again();
+                }
+                return;
+            };
+            let waiting = aside.owner.shelf.waiting.get(origin);
+            // What is in memory is written again anyway, or complete.
+            let stays = |stage| matches!(stage, Stage::Waiting | Stage::Held);
+            let Some(waiting) = waiting.filter(|waiting| waiting.at < carry.below && stays(waiting.stage))
+            else {
+                continue;
+            };
+            match self.cache.get(partition, origin).cloned() {
+                Some(wait) => self.carry_one(partition, &wait),
+                None => {
+                    carry.fetching.insert(waiting.at, origin);
+                    self.actions.push_back(Action::Fetch { partition, at: waiting.at });
+                }
+            }
+        }
+    }
+
+    /// Writes a record again, as it is by now.
+    pub(super) fn carry_one(&mut self, partition: i32, wait: &Wait) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        let origin = wait.record.at.offset;
+        let Some(waiting) = aside.owner.shelf.waiting.get(origin) else { return };
+        if !matches!(waiting.stage, Stage::Waiting | Stage::Held) || aside.owner.is_bound(origin) {
+            return;
+        }
+        let mut wait = wait.clone();
+        wait.trail.due = Some(waiting.due);
+        if waiting.cancelled {
+            wait.trail.reason = Some(Reason::Cancelled);
+        }
+        if aside.owner.shelf.behind(origin).is_none() {
+            wait.trail.leader = None;
+        }
+        aside.owner.carry(Arc::new(wait));
+        if let Some(carry) = &mut aside.carry {
+            carry.on_the_way.insert(origin);
+        }
+        self.writers.insert(partition);
+    }
+
+    /// A record stands at the end of the log now.
+    pub(super) fn carried(&mut self, partition: i32, wait: Arc<Wait>) {
+        let origin = wait.record.at.offset;
+        self.offer(partition, origin);
+        if let Some(carry) = self.partitions.aside(partition).and_then(|aside| aside.carry.as_mut()) {
+            carry.on_the_way.remove(&origin);
+        }
+        if self.cache.take(partition, origin).is_some() {
+            self.cache.insert(partition, wait);
+        }
+        self.carry_more(partition);
+    }
+
+    /// Whether the limit on what may wait is reached: then nothing new starts, as it may have to wait.
+    pub(super) fn is_full(&mut self, partition: i32) -> bool {
+        let Some(limits) = self.settings.shelf.as_ref().map(|shelf| shelf.limits) else { return false };
+        let Some(state) = self.partitions.get_mut(partition) else { return false };
+        let passed = state.offsets.passed();
+        let Some(aside) = &mut state.aside else { return false };
+        let waiting = &aside.owner.shelf.waiting;
+        // Never below a waiting record: it is released only when the reader has passed it.
+        let is_full = (waiting.len() >= limits.records || waiting.bytes() >= limits.bytes as u64)
+            && waiting.highest().is_none_or(|highest| highest < passed);
+        if is_full && !aside.is_full {
+            aside.is_full = true;
+            let (records, bytes) = (waiting.len(), waiting.bytes());
+            self.actions.push_back(Action::Tell(Notice::Full { partition, records, bytes }));
+        }
+        is_full
+    }
+
+    /// Something left the shelf: if it was full, the partition goes on.
+    pub(super) fn make_room(&mut self, partition: i32) {
+        if !self.partitions.aside(partition).is_some_and(|aside| aside.is_full) || self.is_full(partition) {
+            return;
+        }
+        if let Some(aside) = self.partitions.aside(partition) {
+            aside.is_full = false;
+        }
+        self.actions.push_back(Action::Tell(Notice::Room { partition }));
+        self.unstall(partition);
+    }
+}

@@ -1,0 +1,133 @@
+//! The fold once more, with sets and maps and nothing clever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::shelf::{ClaimId, Entry, Verdict};
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Naive {
+    claim: Option<ClaimId>,
+    seq: u64,
+    pub(super) mark: Option<i64>,
+    pub(super) ahead: BTreeSet<i64>,
+    completed: Vec<(i64, i64)>,
+    pub(super) waiting: BTreeMap<i64, Waits>,
+    pub(super) closed: BTreeMap<i64, Vec<u8>>,
+    pub(super) orders: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Waits {
+    pub(super) at: i64,
+    pub(super) due: i64,
+    pub(super) attempt: u32,
+    pub(super) replay: u32,
+    pub(super) cancelled: bool,
+}
+
+impl Naive {
+    pub(super) fn of<'a>(log: impl Iterator<Item = (&'a i64, &'a Entry)>) -> Self {
+        let mut naive = Self::default();
+        log.for_each(|(at, entry)| naive.fold(*at, entry));
+        naive
+    }
+
+    /// What has to be the same whether the log is folded from its start or from where it was cut.
+    pub(super) fn essence(&self) -> impl PartialEq + std::fmt::Debug {
+        let mark = self.mark.map(|mark| {
+            let mut mark = mark;
+            while self.ahead.contains(&mark) {
+                mark += 1;
+            }
+            mark
+        });
+        let ahead: BTreeSet<_> =
+            self.ahead.iter().copied().filter(|offset| mark.is_none_or(|mark| *offset >= mark)).collect();
+        (mark, ahead, self.waiting.clone(), self.closed.clone(), self.orders.clone(), self.claim)
+    }
+
+    pub(super) fn fold(&mut self, at: i64, entry: &Entry) {
+        match entry {
+            Entry::Skipped => return,
+            Entry::Order(order) => {
+                self.orders.insert(order.id.clone());
+                return;
+            }
+            Entry::Claim(stamp, _) => {
+                if self.claim != Some(stamp.claim) {
+                    (self.claim, self.seq) = (Some(stamp.claim), stamp.seq);
+                }
+                return;
+            }
+            Entry::Checkpoint(..) | Entry::Wait(..) | Entry::Closed(..) | Entry::Outcome(..) => {}
+        }
+        let stamp = entry.stamp().unwrap();
+        if self.claim.is_none() {
+            (self.claim, self.seq) = (Some(stamp.claim), stamp.seq - 1);
+        }
+        if self.claim != Some(stamp.claim) || stamp.seq <= self.seq {
+            return;
+        }
+        self.seq = stamp.seq;
+        match entry {
+            Entry::Wait(_, wait) => {
+                let done = wait.done();
+                let waits = Waits {
+                    at,
+                    due: wait.due().millis(),
+                    attempt: done.attempt,
+                    replay: done.replay,
+                    cancelled: wait.is_cancelled(),
+                };
+                self.waiting.insert(done.origin, waits);
+                self.complete(at, done.origin);
+            }
+            Entry::Closed(_, closed) => {
+                self.closed.insert(closed.origin, closed.lane.to_vec());
+                if closed.completes {
+                    self.waiting.remove(&closed.origin);
+                    self.complete(at, closed.origin);
+                }
+            }
+            Entry::Outcome(_, outcome) => {
+                self.orders.remove(&outcome.id);
+                match outcome.verdict {
+                    Verdict::Due { due } => {
+                        if let Some(waits) = self.waiting.get_mut(&outcome.origin) {
+                            waits.due = due;
+                        }
+                    }
+                    Verdict::Cancelled => {
+                        if let Some(waits) = self.waiting.get_mut(&outcome.origin) {
+                            waits.cancelled = true;
+                        }
+                    }
+                    Verdict::Opened => drop(self.closed.remove(&outcome.origin)),
+                    Verdict::TooLate | Verdict::Finished | Verdict::Unknown => {}
+                }
+            }
+            Entry::Checkpoint(stamp, checkpoint) => {
+                self.mark = Some(checkpoint.progress.mark());
+                self.ahead = checkpoint.progress.ahead().iter().flat_map(Clone::clone).collect();
+                if checkpoint.begins {
+                    self.completed.clear();
+                }
+                self.completed.retain(|(completed_at, _)| *completed_at > stamp.seen);
+                self.ahead.extend(self.completed.iter().map(|(_, origin)| *origin));
+                for done in &checkpoint.done {
+                    let is_it = |waits: &Waits| waits.attempt == done.attempt && waits.replay == done.replay;
+                    if self.waiting.get(&done.origin).is_some_and(is_it) {
+                        self.waiting.remove(&done.origin);
+                        self.complete(at, done.origin);
+                    }
+                }
+            }
+            Entry::Claim(..) | Entry::Order(_) | Entry::Skipped => {}
+        }
+    }
+
+    fn complete(&mut self, at: i64, origin: i64) {
+        self.ahead.insert(origin);
+        self.completed.push((at, origin));
+    }
+}

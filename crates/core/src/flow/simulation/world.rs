@@ -1,0 +1,895 @@
+//! The broker, the group, the workers and the handler of the simulation.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::naive::Naive;
+use crate::class::Class;
+use crate::classify::Classifier;
+use crate::failure::{Cause, Failure};
+use crate::flow::{Action, Attempt, Flow, Id, Limits, Located, Notice, Now, Settings, ShelfSettings};
+use crate::headers::Headers;
+use crate::lanes::Followers;
+use crate::record::Record;
+use crate::route::{PerClass, Rules, Strategy};
+use crate::settings::{Blocking, OrderBy};
+use crate::shelf::{ClaimId, Deed, Entry, Identity, Order, Phase};
+use crate::time::Timestamp;
+
+const KEYS: u64 = 4;
+
+/// What may go wrong; all of it unless a test says otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Faults {
+    pub(super) resets: bool,
+    pub(super) orders: bool,
+    pub(super) limit: usize,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { resets: true, orders: true, limit: 6 }
+    }
+}
+
+/// What the handler does with a record, try by try; then it succeeds.
+pub(super) type Script = VecDeque<Class>;
+
+/// On its way to the broker.
+#[derive(Debug, Clone)]
+enum Sent {
+    Claim(Entry),
+    Append(Entry),
+    Prove(ClaimId),
+    Commit(i64),
+    Trim(i64),
+    /// Entries, outputs, letters and the mark, all or nothing.
+    Transaction {
+        entries: Vec<Entry>,
+        outputs: Vec<i64>,
+        letters: Vec<i64>,
+        mark: Option<i64>,
+        id: u64,
+    },
+}
+
+struct Worker {
+    flow: Flow,
+    /// The generation it knows of, while it believes that the partition is its own.
+    generation: Option<u64>,
+    draining: bool,
+    alive: bool,
+    /// Where it reads the shelf, and the source.
+    shelf_at: i64,
+    source_at: Option<i64>,
+    /// In the order in which they were sent; each with the generation it was sent in.
+    sent: VecDeque<(u64, Sent)>,
+    running: Vec<Attempt>,
+    burying: Vec<Id>,
+    fetching: Vec<i64>,
+    locating: Option<Option<i64>>,
+    transacting: bool,
+    outputs: Vec<i64>,
+    letters: Vec<i64>,
+}
+
+/// Everything there is.
+pub(super) struct World {
+    chance: u64,
+    exactly_once: bool,
+    followers: Followers,
+    faults: Faults,
+    now: i64,
+    source: Vec<(u64, Script)>,
+    /// The shelf: everything ever written, and where its log begins.
+    log: BTreeMap<i64, Entry>,
+    start: i64,
+    end: i64,
+    committed: Option<(i64, bool)>,
+    generation: u64,
+    owner: Option<usize>,
+    workers: Vec<Worker>,
+    /// Successes in the order in which they happened, by lane; only of rightful owners.
+    handled: HashMap<u64, Vec<i64>>,
+    succeeded: BTreeMap<i64, u32>,
+    /// What a read-committed reader sees.
+    visible: BTreeMap<i64, u32>,
+    buried: BTreeSet<i64>,
+    orders: u64,
+    resets: BTreeSet<i64>,
+    lowest_reset: i64,
+    late: Vec<Entry>,
+    transactions: BTreeSet<u64>,
+    next_transaction: u64,
+    calm: bool,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, followers: Followers, exactly_once: bool, faults: Faults) -> Self {
+        let mut world = Self {
+            chance: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bf0_3635,
+            exactly_once,
+            followers,
+            faults,
+            now: 1_000_000,
+            source: Vec::new(),
+            log: BTreeMap::new(),
+            start: 0,
+            end: 0,
+            committed: None,
+            generation: 0,
+            owner: None,
+            workers: Vec::new(),
+            handled: HashMap::new(),
+            succeeded: BTreeMap::new(),
+            visible: BTreeMap::new(),
+            buried: BTreeSet::new(),
+            orders: 0,
+            resets: BTreeSet::new(),
+            lowest_reset: i64::MAX,
+            late: Vec::new(),
+            transactions: BTreeSet::new(),
+            next_transaction: 0,
+            calm: false,
+        };
+        for _ in 0..2 {
+            world.hire();
+        }
+        world
+    }
+
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.chance;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn settings(&self, process: u64) -> Settings {
+        let policies = PerClass::from_fn(|class| {
+            let text = match class {
+                Class::Permanent => "never",
+                Class::Transient => "list(5ms x2)",
+                Class::Outage => "exponential(5ms..20ms x2)",
+                Class::NotReady => "list(10ms x2, 50ms x2)",
+            };
+            text.parse().unwrap()
+        });
+        Settings {
+            group: "g".into(),
+            instance: "i".into(),
+            rules: Rules {
+                classifier: Classifier::always(Class::Transient),
+                policies,
+                exhausted: PerClass::default(),
+                strategy: Strategy::Shelf,
+            },
+            order_by: OrderBy::Key,
+            followers: self.followers,
+            blocking: Blocking::Subscription,
+            concurrency: NonZeroU32::new(3).unwrap(),
+            retry_concurrency: NonZeroU32::new(3).unwrap(),
+            surge_guard: None,
+            max_loss: None,
+            limits: Limits { records: 40, bytes: 1 << 20 },
+            shelf: Some(ShelfSettings {
+                identity: Identity { topic: "orders".into(), topic_id: None, group: "g".into() },
+                process,
+                // Room for one or two, so that most are read back.
+                cache: 2_500,
+                limits: Limits { records: self.faults.limit, bytes: 1 << 20 },
+            }),
+        }
+    }
+
+    fn hire(&mut self) {
+        let process = self.workers.len() as u64 + 1;
+        let flow = Flow::new(self.settings(process));
+        self.workers.push(Worker {
+            flow,
+            generation: None,
+            draining: false,
+            alive: true,
+            shelf_at: 0,
+            source_at: None,
+            sent: VecDeque::new(),
+            running: Vec::new(),
+            burying: Vec::new(),
+            fetching: Vec::new(),
+            locating: None,
+            transacting: false,
+            outputs: Vec::new(),
+            letters: Vec::new(),
+        });
+    }
+
+    /// What a worker takes for the time: the broker's, never more.
+    fn time(&mut self) -> Now {
+        let lag = if self.calm { 0 } else { self.roll(4) as i64 };
+        Now { steady: Duration::from_millis(self.now as u64), wall: Timestamp::from_millis(self.now - lag) }
+    }
+
+    pub(super) fn run(&mut self, steps: u32) {
+        for _ in 0..steps {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        match self.roll(100) {
+            0..10 => self.produce(),
+            10..16 => self.now += self.roll(12) as i64,
+            16 => self.now += self.roll(80) as i64,
+            17..20 => self.rebalance(),
+            20 => self.kick(),
+            21 => self.crash(),
+            22..24 if self.faults.orders => self.order(),
+            24 if self.faults.resets => self.reset(),
+            25 => self.land_late(),
+            _ => {
+                let worker = self.roll(self.workers.len() as u64) as usize;
+                self.work(worker);
+            }
+        }
+    }
+
+    fn produce(&mut self) {
+        let key = self.roll(KEYS);
+        let mut script = Script::new();
+        if self.roll(3) == 0 {
+            for _ in 0..=self.roll(4) {
+                script.push_back(match self.roll(8) {
+                    0 => Class::Permanent,
+                    1 => Class::Outage,
+                    2 | 3 => Class::Transient,
+                    _ => Class::NotReady,
+                });
+            }
+        }
+        self.source.push((key, script));
+    }
+
+    /// The group gives the partition to somebody else: the owner is asked to give it up first.
+    fn rebalance(&mut self) {
+        match self.owner {
+            Some(owner) if self.workers[owner].alive && self.workers[owner].generation.is_some() => {
+                if !self.workers[owner].draining && self.roll(3) == 0 {
+                    self.workers[owner].draining = true;
+                    self.workers[owner].flow.drain(0);
+                }
+            }
+            _ => self.assign(),
+        }
+    }
+
+    fn assign(&mut self) {
+        let candidates: Vec<_> = (0..self.workers.len())
+            .filter(|one| self.workers[*one].alive && self.workers[*one].generation.is_none())
+            .collect();
+        if candidates.is_empty() {
+            return;
+        }
+        let chosen = candidates[self.roll(candidates.len() as u64) as usize];
+        self.generation += 1;
+        self.owner = Some(chosen);
+        let generation = self.generation;
+        let worker = &mut self.workers[chosen];
+        worker.generation = Some(generation);
+        worker.draining = false;
+        self.take_over(chosen);
+    }
+
+    fn take_over(&mut self, index: usize) {
+        let start = self.start;
+        let worker = &mut self.workers[index];
+        worker.flow.take_over(0);
+        worker.shelf_at = start;
+        worker.source_at = None;
+        worker.locating = None;
+        worker.transacting = false;
+        worker.outputs.clear();
+        worker.letters.clear();
+        worker.fetching.clear();
+        worker.burying.clear();
+        worker.running.clear();
+        // Unless they are claims, they are of no use; but they may land.
+        self.act(index);
+    }
+
+    /// The owner misses its heartbeats and goes on without knowing.
+    fn kick(&mut self) {
+        if self.owner.is_some() {
+            self.generation += 1;
+            self.owner = None;
+            self.assign();
+        }
+    }
+
+    fn crash(&mut self) {
+        let index = self.roll(self.workers.len() as u64) as usize;
+        self.fire(index);
+    }
+
+    fn fire(&mut self, index: usize) {
+        let worker = &mut self.workers[index];
+        if !worker.alive {
+            return;
+        }
+        worker.alive = false;
+        worker.generation = None;
+        // What was sent may still land, all of it up to some point.
+        let sent: Vec<_> = worker.sent.drain(..).collect();
+        let survivors = self.roll(sent.len() as u64 + 1) as usize;
+        for (_, one) in sent.into_iter().take(survivors) {
+            match one {
+                Sent::Append(entry) | Sent::Claim(entry) if !self.exactly_once => self.late.push(entry),
+                _ => {}
+            }
+        }
+        if self.owner == Some(index) {
+            self.owner = None;
+            self.generation += 1;
+        }
+        self.hire();
+    }
+
+    /// What a dead or former owner sent arrives after all.
+    fn land_late(&mut self) {
+        if !self.late.is_empty() {
+            let entry = self.late.remove(0);
+            self.append(entry);
+        }
+    }
+
+    fn append(&mut self, entry: Entry) -> i64 {
+        // Markers of transactions take offsets too.
+        if self.roll(6) == 0 {
+            self.end += 1;
+        }
+        let at = self.end;
+        let written = entry.write();
+        let record = Record {
+            at: crate::Origin { topic: "orders.g.shelf".parse().unwrap(), partition: 0, offset: at },
+            timestamp: None,
+            key: written.key,
+            value: written.value,
+            headers: written.headers,
+        };
+        assert_eq!(Entry::read(&record).as_ref(), Ok(&entry), "what is written is read");
+        self.log.insert(at, entry);
+        self.end = at + 1;
+        at
+    }
+
+    fn order(&mut self) {
+        if self.source.is_empty() {
+            return;
+        }
+        let naive = Naive::of(self.log.iter());
+        let origin = match naive.waiting.keys().nth(self.roll(4) as usize) {
+            Some(origin) => *origin,
+            None => self.roll(self.source.len() as u64 + 2) as i64,
+        };
+        let deed = match self.roll(4) {
+            0 => Deed::Release,
+            1 => Deed::Reschedule { due: self.now + self.roll(60) as i64 },
+            2 => Deed::Cancel,
+            _ => Deed::Resolve,
+        };
+        let origin = match (deed, naive.closed.keys().next()) {
+            (Deed::Resolve, Some(letter)) => *letter,
+            _ => origin,
+        };
+        self.give(origin, deed);
+    }
+
+    fn give(&mut self, origin: i64, deed: Deed) {
+        self.orders += 1;
+        let id = format!("order-{}", self.orders);
+        self.append(Entry::Order(Order { id, origin, deed, by: "me".into(), reason: "why".into() }));
+    }
+
+    /// An operator moves the group, which he can only do while nobody is in it.
+    fn reset(&mut self) {
+        let idle = self.workers.iter().all(|worker| worker.generation.is_none());
+        if idle && self.owner.is_none() && !self.source.is_empty() && self.roll(2) == 0 {
+            let to = self.roll(self.source.len() as u64 + 1) as i64;
+            self.committed = Some((to, false));
+            self.resets.insert(to);
+            self.lowest_reset = self.lowest_reset.min(to);
+            // What is handled again may come after what was handled since, and what is skipped is lost by order.
+            self.handled.clear();
+        }
+    }
+
+    fn is_rightful(&self, index: usize) -> bool {
+        self.owner == Some(index) && self.workers[index].generation == Some(self.generation)
+    }
+
+    fn work(&mut self, index: usize) {
+        if !self.workers[index].alive {
+            return;
+        }
+        if self.workers[index].generation.is_none() {
+            return;
+        }
+        match self.roll(12) {
+            0..3 => self.deliver_shelf(index),
+            3 | 4 => self.deliver_source(index),
+            5 | 6 => self.land(index),
+            7 | 8 => self.end_attempt(index),
+            9 => self.bury(index),
+            10 => self.look_after(index),
+            _ => {
+                self.answer(index);
+                self.learn(index);
+            }
+        }
+        self.act(index);
+    }
+
+    fn deliver_shelf(&mut self, index: usize) {
+        let now = self.time();
+        if self.workers[index].shelf_at < self.start {
+            // Out of range: from the start, with nothing.
+            self.take_over(index);
+            return;
+        }
+        let next =
+            self.log.range(self.workers[index].shelf_at..).next().map(|(at, entry)| (*at, entry.clone()));
+        let Some((at, entry)) = next else { return };
+        let worker = &mut self.workers[index];
+        worker.shelf_at = at + 1;
+        worker.flow.read(0, at, &entry, 100, now);
+    }
+
+    fn deliver_source(&mut self, index: usize) {
+        let worker = &mut self.workers[index];
+        let Some(at) = worker.source_at else { return };
+        let Some((key, _)) = self.source.get(at as usize) else { return };
+        let record = Record {
+            at: crate::Origin { topic: "orders".parse().unwrap(), partition: 0, offset: at },
+            timestamp: None,
+            key: (*key > 0).then(|| Bytes::from(format!("key-{key}"))),
+            value: Some(Bytes::from(format!("value-{at}"))),
+            headers: Headers::default(),
+        };
+        worker.source_at = Some(at + 1);
+        worker.flow.arrive(record);
+    }
+
+    /// The first of what a worker sent reaches the broker.
+    fn land(&mut self, index: usize) {
+        let Some((generation, sent)) = self.workers[index].sent.pop_front() else { return };
+        let fate = if self.calm { 9 } else { self.roll(10) };
+        let accepted = generation == self.generation && self.owner == Some(index);
+        let now = self.time();
+        match sent {
+            Sent::Claim(entry) => {
+                let claim = entry.stamp().unwrap().claim;
+                let fenced = self.exactly_once && !accepted;
+                if fate != 0 && !fenced {
+                    self.append(entry.clone());
+                }
+                if fate == 1 && !self.exactly_once {
+                    self.append(entry);
+                }
+                if fate <= 2 || fenced {
+                    self.workers[index].flow.claim_failed(0, claim);
+                }
+            }
+            Sent::Append(entry) => {
+                let stamp = entry.stamp().unwrap();
+                match fate {
+                    // Not written, and told so.
+                    0 => self.workers[index].flow.append_failed(0, stamp.claim, stamp.seq),
+                    // Written, and told otherwise.
+                    1 => {
+                        self.append(entry);
+                        self.workers[index].flow.append_failed(0, stamp.claim, stamp.seq);
+                    }
+                    // Told otherwise, and written later.
+                    2 => {
+                        self.late.push(entry);
+                        self.workers[index].flow.append_failed(0, stamp.claim, stamp.seq);
+                    }
+                    _ => drop(self.append(entry)),
+                }
+            }
+            Sent::Prove(claim) => match accepted && fate > 1 {
+                true => self.workers[index].flow.proven(0, claim, now),
+                false => {
+                    let known = self.known(index);
+                    self.workers[index].sent.push_back((known, Sent::Prove(claim)));
+                }
+            },
+            Sent::Commit(mark) => {
+                if accepted && fate > 1 {
+                    self.committed = Some((mark, true));
+                }
+            }
+            Sent::Trim(to) => {
+                // Nobody asks whose it is.
+                if fate > 0 {
+                    self.cut(to);
+                }
+                let told = (fate > 0).then_some(to);
+                self.workers[index].flow.trimmed(0, told);
+            }
+            Sent::Transaction { entries, outputs, letters, mark, id } => {
+                let commits = accepted && fate > 1;
+                if commits {
+                    assert!(self.transactions.insert(id));
+                    for entry in entries.clone() {
+                        self.append(entry);
+                    }
+                    for origin in &outputs {
+                        *self.visible.entry(*origin).or_default() += 1;
+                    }
+                    self.buried.extend(letters.iter().copied());
+                    if let Some(mark) = mark {
+                        self.committed = Some((mark, true));
+                    }
+                }
+                match fate {
+                    // Nobody knows how it ended: the log says.
+                    0 | 2 => self.take_over(index),
+                    _ if commits => self.workers[index].transacting = false,
+                    // Aborted: once more, all of it.
+                    _ => {
+                        let again = Sent::Transaction { entries, outputs, letters, mark, id };
+                        let known = self.known(index);
+                        self.workers[index].sent.push_front((known, again));
+                    }
+                }
+            }
+        }
+    }
+
+    fn known(&self, index: usize) -> u64 {
+        self.workers[index].generation.unwrap_or(0)
+    }
+
+    fn cut(&mut self, to: i64) {
+        if to <= self.start {
+            return;
+        }
+        let whole = Naive::of(self.log.iter());
+        let rest = Naive::of(self.log.range(to..));
+        assert_eq!(
+            format!("{:?}", whole.essence()),
+            format!("{:?}", rest.essence()),
+            "the log cut at {to} means what the whole means"
+        );
+        self.start = to;
+    }
+
+    fn end_attempt(&mut self, index: usize) {
+        let count = self.workers[index].running.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let attempt = {
+            let chosen = self.roll(count) as usize;
+            self.workers[index].running.remove(chosen)
+        };
+        let origin = attempt.record.at.offset;
+        let (key, script) = &mut self.source[origin as usize];
+        let key = *key;
+        let class = script.pop_front();
+        let now = self.time();
+        let outcome = match class {
+            None => {
+                *self.succeeded.entry(origin).or_default() += 1;
+                if self.is_rightful(index) && key > 0 {
+                    self.handled.entry(key).or_default().push(origin);
+                }
+                Ok(())
+            }
+            Some(class) => Err(Failure::new(Cause::new("Broken", "it broke")).classed(class)),
+        };
+        let worker = &mut self.workers[index];
+        if outcome.is_ok() && self.exactly_once {
+            worker.outputs.push(origin);
+        }
+        worker.flow.handled(attempt.id, attempt.slot, outcome, now);
+    }
+
+    fn bury(&mut self, index: usize) {
+        if self.workers[index].burying.is_empty() {
+            return;
+        }
+        let now = self.time();
+        let worker = &mut self.workers[index];
+        let id = worker.burying.remove(0);
+        let Some(ticket) = worker.flow.ticket(id) else { return };
+        let origin = ticket.record.at.offset;
+        match self.exactly_once {
+            true => worker.letters.push(origin),
+            false => drop(self.buried.insert(origin)),
+        }
+        worker.flow.buried(id, now);
+    }
+
+    /// Checkpoints, commits, and transactions.
+    fn look_after(&mut self, index: usize) {
+        let known = self.known(index);
+        let worker = &mut self.workers[index];
+        if self.exactly_once {
+            if worker.transacting
+                || worker.flow.phase(0) != Some(Phase::Running)
+                    && worker.flow.phase(0) != Some(Phase::Beginning)
+            {
+                return;
+            }
+            worker.flow.checkpoint(0);
+            let mut entries = Vec::new();
+            while let Some((_, entry)) = worker.flow.next_append() {
+                entries.push(entry);
+            }
+            let (outputs, letters) =
+                (std::mem::take(&mut worker.outputs), std::mem::take(&mut worker.letters));
+            if entries.is_empty() {
+                assert!(outputs.is_empty() && letters.is_empty(), "what is published has an entry beside it");
+                return;
+            }
+            worker.transacting = true;
+            self.next_transaction += 1;
+            let (mark, id) = (worker.flow.mark(0), self.next_transaction);
+            worker.sent.push_back((known, Sent::Transaction { entries, outputs, letters, mark, id }));
+            return;
+        }
+        worker.flow.checkpoint(0);
+        if let Some(mark) = worker.flow.mark(0) {
+            worker.sent.push_back((known, Sent::Commit(mark)));
+        }
+        if worker.draining && worker.flow.is_drained(0) && worker.flow.is_written(0) {
+            self.give_up(index);
+        }
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let worker = &mut self.workers[index];
+        worker.flow.abandon(0);
+        worker.generation = None;
+        worker.source_at = None;
+        // One commit in flight is waited for; appends may land whenever they like.
+        let sent: Vec<_> = worker.sent.drain(..).collect();
+        for (_, one) in sent {
+            if let (Sent::Append(entry) | Sent::Claim(entry), false) = (one, self.exactly_once) {
+                self.late.push(entry);
+            }
+        }
+        let worker = &mut self.workers[index];
+        worker.running.clear();
+        worker.burying.clear();
+        if self.owner == Some(index) {
+            self.owner = None;
+            self.generation += 1;
+        }
+    }
+
+    /// Answers what the flow asked for.
+    fn answer(&mut self, index: usize) {
+        let now = self.time();
+        if let Some(mark) = self.workers[index].locating.take() {
+            let located = match (self.committed, mark) {
+                (Some((reset, false)), _) => Located::BeginsAt(reset),
+                (_, Some(_)) => Located::GoesOn,
+                (_, None) => Located::BeginsAt(0),
+            };
+            self.workers[index].flow.located(0, located, now);
+        }
+        if let Some(at) = self.workers[index].fetching.pop() {
+            // What stands beside it comes along.
+            let count = 1 + self.roll(3) as usize;
+            let mut found: Vec<_> = self
+                .log
+                .range(at.max(self.start)..)
+                .take(count)
+                .map(|(at, entry)| (*at, entry.clone()))
+                .collect();
+            if found.first().is_none_or(|(first, _)| *first != at) {
+                found.insert(0, (at, Entry::Skipped));
+            }
+            for (at, entry) in found {
+                let wait = match entry {
+                    Entry::Wait(_, wait) => Some(*wait),
+                    _ => None,
+                };
+                self.workers[index].flow.fetched(0, at, wait);
+            }
+        }
+    }
+
+    /// Somebody who was kicked out hears of it at last; a drain may have its deadline.
+    fn learn(&mut self, index: usize) {
+        let stale = self.workers[index]
+            .generation
+            .is_some_and(|known| known != self.generation || self.owner != Some(index));
+        let overdue = self.workers[index].draining && !self.workers[index].transacting && self.roll(6) == 0;
+        if (stale && self.roll(3) == 0) || overdue {
+            self.give_up(index);
+        }
+    }
+
+    /// Does what the flow wants done.
+    fn act(&mut self, index: usize) {
+        let now = self.time();
+        if self.workers[index].generation.is_none() {
+            return;
+        }
+        self.workers[index].flow.advance(now);
+        let known = self.known(index);
+        loop {
+            let Some(action) = self.workers[index].flow.next_action() else { break };
+            let worker = &mut self.workers[index];
+            match action {
+                Action::Handle(attempt) => {
+                    self.check_start(index, &attempt);
+                    self.workers[index].running.push(attempt);
+                }
+                Action::Bury(id) => worker.burying.push(id),
+                Action::Claim { entry, .. } => worker.sent.push_back((known, Sent::Claim(entry))),
+                Action::Prove { claim, .. } => worker.sent.push_back((known, Sent::Prove(claim))),
+                Action::Locate { mark, .. } => worker.locating = Some(mark),
+                Action::Start { from, .. } => worker.source_at = Some(from),
+                Action::Fetch { at, .. } => worker.fetching.push(at),
+                Action::Trim { to, .. } => worker.sent.push_back((known, Sent::Trim(to))),
+                Action::Tell(Notice::Gone { .. }) => {
+                    self.take_over(index);
+                    return;
+                }
+                Action::Tell(Notice::Foreign { .. }) => panic!("it is our own"),
+                Action::Tell(_) | Action::Pause(_) | Action::Resume(_) => {}
+            }
+        }
+        // Cut often, so that cutting is tried.
+        if self.roll(8) == 0
+            && let Some(to) = self.workers[index].flow.best_cut(0)
+        {
+            self.workers[index].sent.push_back((known, Sent::Trim(to)));
+        }
+        if self.roll(20) == 0 {
+            self.workers[index].flow.carry_all(0);
+        }
+        if !self.exactly_once {
+            while let Some((_, entry)) = self.workers[index].flow.next_append() {
+                self.workers[index].sent.push_back((known, Sent::Append(entry)));
+            }
+        }
+    }
+
+    /// What must hold when a handler is called.
+    fn check_start(&mut self, index: usize, attempt: &Attempt) {
+        if !self.is_rightful(index) {
+            return;
+        }
+        let origin = attempt.record.at.offset;
+        let (key, _) = &self.source[origin as usize];
+        let naive = Naive::of(self.log.iter());
+        if let Some(waits) = naive.waiting.get(&origin) {
+            let first_again = attempt.number == waits.attempt + 1;
+            assert!(!first_again || waits.due <= self.now, "{origin} is early by {}", waits.due - self.now);
+        }
+        if *key == 0 {
+            return;
+        }
+        for earlier in 0..origin {
+            let is_lane = self.source[earlier as usize].0 == *key;
+            let is_over = self.succeeded.contains_key(&earlier)
+                || self.buried.contains(&earlier)
+                || self.workers[index].letters.contains(&earlier)
+                || self.is_being_saved(index, earlier)
+                || earlier < self.skipped();
+            assert!(!is_lane || is_over, "{origin} is handled before {earlier} of its lane");
+        }
+        let lane = format!("key-{key}");
+        let closed = naive.closed.iter().any(|(letter, of)| *letter < origin && of == lane.as_bytes());
+        assert!(!closed, "{origin} is handled although its lane is closed");
+    }
+
+    fn is_being_saved(&self, index: usize, origin: i64) -> bool {
+        self.workers[index].sent.iter().any(|(_, sent)| match sent {
+            Sent::Transaction { letters, .. } => letters.contains(&origin),
+            _ => false,
+        })
+    }
+
+    /// What an operator's reset skipped.
+    fn skipped(&self) -> i64 {
+        self.resets.last().copied().unwrap_or(0)
+    }
+
+    /// No more faults: everything comes to its end.
+    pub(super) fn settle(&mut self) {
+        self.calm = true;
+        for index in 0..self.workers.len() {
+            self.fire(index);
+        }
+        while !self.late.is_empty() {
+            self.land_late();
+        }
+        self.owner = None;
+        self.assign();
+        for round in 0..20_000 {
+            let Some(owner) = self.owner else { panic!("nobody owns the partition") };
+            self.now += 1;
+            for _ in 0..3 {
+                self.deliver_shelf(owner);
+            }
+            self.deliver_source(owner);
+            self.land(owner);
+            self.end_attempt(owner);
+            self.bury(owner);
+            self.answer(owner);
+            if round % 7 == 0 {
+                self.look_after(owner);
+            }
+            self.act(owner);
+            if round % 50 == 0 {
+                let closed: Vec<i64> = Naive::of(self.log.iter()).closed.keys().copied().collect();
+                for letter in closed {
+                    self.give(letter, Deed::Resolve);
+                }
+            }
+            if round % 50 == 49 && self.is_over(owner) {
+                self.check_end(owner);
+                return;
+            }
+        }
+        let naive = Naive::of(self.log.iter());
+        panic!(
+            "it never ends: {} records, mark {:?}, waiting {:?}, closed {:?}, phase {:?}, in memory {}",
+            self.source.len(),
+            naive.mark,
+            naive.waiting,
+            naive.closed,
+            self.workers[self.owner.unwrap()].flow.phase(0),
+            self.workers[self.owner.unwrap()].flow.in_memory(),
+        );
+    }
+
+    fn is_over(&self, owner: usize) -> bool {
+        let naive = Naive::of(self.log.iter());
+        let flow = &self.workers[owner].flow;
+        flow.is_written(0)
+            && self.workers[owner].sent.is_empty()
+            && naive.waiting.is_empty()
+            && naive.closed.is_empty()
+            && naive.orders.is_empty()
+            && flow.in_memory() == 0
+            && flow.mark(0)
+                == Some(self.source.len() as i64)
+                    .filter(|_| self.workers[owner].source_at >= Some(self.source.len() as i64))
+                    .or(flow.mark(0).filter(|mark| *mark >= self.source.len() as i64))
+    }
+
+    fn check_end(&mut self, _owner: usize) {
+        let skipped = self.skipped();
+        for origin in 0..self.source.len() as i64 {
+            let is_over = match self.exactly_once {
+                true => self.visible.contains_key(&origin),
+                false => self.succeeded.contains_key(&origin),
+            };
+            assert!(is_over || self.buried.contains(&origin) || origin < skipped, "{origin} is lost");
+            if self.exactly_once && self.resets.is_empty() {
+                let times = self.visible.get(&origin).copied().unwrap_or(0);
+                assert!(times <= 1, "{origin} is there {times} times");
+                assert!(times == 0 || !self.buried.contains(&origin), "{origin} is handled and a letter");
+            }
+        }
+        for (key, handled) in &self.handled {
+            let mut last: BTreeMap<i64, usize> = BTreeMap::new();
+            for (index, origin) in handled.iter().enumerate() {
+                last.insert(*origin, index);
+            }
+            let order: Vec<_> = last.values().copied().collect();
+            assert!(order.is_sorted(), "lane {key} was last handled in the order {handled:?}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A partition with a shelf: claimed, proven, located, begun; what is read from the log meanwhile and after.
+
+use std::sync::Arc;
+
+use super::partition::{Aside, Partition};
+use super::{Action, Flow, Notice, Now};
+use crate::lanes::Lanes;
+use crate::offsets::{Offsets, Progress};
+use crate::shelf::{Body, ClaimId, Entry, Identity, Owner, Phase, Seen, Verdict};
+
+/// Where the source of a claimed partition begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Located {
+    /// Where the log of the shelf says.
+    GoesOn,
+    /// Here: a first start, or an operator's reset.
+    BeginsAt(i64),
+}
+
+impl Flow {
+    /// A partition is ours: its shelf is claimed first, and read from the start of its log.
+    pub fn take_over(&mut self, partition: i32) {
+        self.abandon(partition);
+        let claim = self.next_claim();
+        let Some(identity) = self.settings.shelf.as_ref().map(|shelf| shelf.identity.clone()) else { return };
+        let owner = Owner::new(identity, claim);
+        let entry = owner.claim_entry();
+        let offsets = Offsets::resume(Progress::at(0));
+        let mut state = Partition::new(offsets, Lanes::new(self.settings.followers));
+        state.aside = Some(Aside::new(owner));
+        self.partitions.insert(partition, state);
+        self.share_out();
+        self.actions.push_back(Action::Claim { partition, entry });
+    }
+
+    fn next_claim(&mut self) -> ClaimId {
+        self.claims += 1;
+        let process = self.settings.shelf.as_ref().map_or(0, |shelf| shelf.process);
+        ClaimId { process, number: self.claims }
+    }
+
+    /// The claim could not be written, or nobody knows whether it was.
+    pub fn claim_failed(&mut self, partition: i32, claim: ClaimId) {
+        let is_it =
+            |aside: &mut Aside| aside.owner.claim() == claim && aside.owner.phase() == Phase::Claiming;
+        if self.partitions.aside(partition).is_some_and(is_it) {
+            self.claim_again(partition);
+        }
+    }
+
+    fn claim_again(&mut self, partition: i32) {
+        let claim = self.next_claim();
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        // What was on its way to the end of the log stays where it is.
+        aside.carry = None;
+        let entry = aside.owner.claim_again(claim);
+        aside.set_free();
+        self.actions.push_back(Action::Claim { partition, entry });
+    }
+
+    /// The commit that proves a claim was accepted.
+    pub fn proven(&mut self, partition: i32, claim: ClaimId, now: Now) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        aside.owner.proven(claim);
+        match aside.owner.phase() {
+            Phase::Locating => {
+                let mark = aside.owner.shelf.progress().map(|progress| progress.mark());
+                self.actions.push_back(Action::Locate { partition, mark });
+            }
+            Phase::Running => self.runs(partition, now),
+            Phase::Beginning => {
+                self.writers.insert(partition);
+            }
+            Phase::Claiming | Phase::Proving => {}
+        }
+    }
+
+    /// Where the source begins was found out.
+    pub fn located(&mut self, partition: i32, located: Located, now: Now) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        match located {
+            Located::GoesOn => {
+                aside.owner.goes_on();
+                self.start_source(partition, now);
+            }
+            Located::BeginsAt(offset) => {
+                aside.owner.begins_at(offset);
+                self.writers.insert(partition);
+            }
+        }
+    }
+
+    /// How far the take-over of a partition has come; `None` without a shelf.
+    #[must_use]
+    pub fn phase(&self, partition: i32) -> Option<Phase> {
+        Some(self.partitions.get(partition)?.aside.as_ref()?.owner.phase())
+    }
+
+    fn start_source(&mut self, number: i32, now: Now) {
+        let Some(partition) = self.partitions.get_mut(number) else { return };
+        let Some(aside) = &partition.aside else { return };
+        let shelf = &aside.owner.shelf;
+        let Some(progress) = shelf.progress() else { return };
+        let mut ahead = progress.ahead().clone();
+        // After a reset too: what waits is not handled from the source as well.
+        let mut waiting: Vec<_> = shelf.waiting.iter().map(|waiting| waiting.origin).collect();
+        waiting.sort_unstable();
+        for origin in waiting.into_iter().filter(|origin| *origin >= progress.mark()) {
+            ahead.insert(origin..origin + 1);
+        }
+        partition.offsets = Offsets::resume(Progress::new(progress.mark(), ahead));
+        for (letter, closure) in shelf.closures() {
+            partition.lanes.restore_closed(&closure.lane, letter);
+        }
+        let cancelled: Vec<_> =
+            shelf.waiting.iter().filter(|waiting| waiting.cancelled).map(|waiting| waiting.origin).collect();
+        let from = partition.offsets.position();
+        self.actions.push_back(Action::Start { partition: number, from });
+        for origin in cancelled {
+            self.bring(number, origin);
+        }
+        self.runs(number, now);
+    }
+
+    /// The partition runs, for the first time or again.
+    fn runs(&mut self, partition: i32, now: Now) {
+        self.writers.insert(partition);
+        self.answer(partition, now);
+    }
+
+    /// An entry of the shelf was read.
+    pub fn read(&mut self, partition: i32, at: i64, entry: &Entry, size: u32, now: Now) {
+        self.wall = self.wall.max(now.wall);
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        let seen = aside.owner.read(at, entry, size);
+        aside.set_free();
+        match seen {
+            Seen::Other => {}
+            Seen::Claimed => self.claimed(partition, at),
+            Seen::Rival => {
+                self.actions.push_back(Action::Tell(Notice::Rival { partition }));
+                self.claim_again(partition);
+            }
+            Seen::Ordered => self.answer(partition, now),
+            Seen::Confirmed(body) => self.confirmed(partition, body, now),
+        }
+    }
+
+    fn claimed(&mut self, partition: i32, at: i64) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        let claim = aside.owner.claim();
+        let ours = self.settings.shelf.as_ref().map(|shelf| &shelf.identity);
+        match (aside.owner.shelf.identity(), ours) {
+            (Some(theirs), Some(ours)) if !is_same(theirs, ours) => {
+                let theirs = theirs.clone();
+                self.actions.push_back(Action::Tell(Notice::Foreign { partition, identity: theirs }));
+            }
+            _ => self.actions.push_back(Action::Prove { partition, claim, at }),
+        }
+    }
+
+    fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
+        self.writers.insert(partition);
+        match body {
+            Body::Wait(wait) => self.waits(partition, wait),
+            Body::Carried(wait) => self.carried(partition, wait),
+            Body::Closed(closed) if closed.completes => self.closed(partition, closed.origin),
+            Body::Closed(_) => {}
+            Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
+            Body::Checkpoint { begins, .. } => {
+                if begins {
+                    self.start_source(partition, now);
+                }
+                self.make_room(partition);
+                self.tidy(partition);
+            }
+        }
+    }
+
+    fn answered(&mut self, number: i32, origin: i64, verdict: Verdict) {
+        match verdict {
+            Verdict::Due { .. } => self.offer(number, origin),
+            Verdict::Cancelled => self.bring(number, origin),
+            Verdict::Opened => self.opened(number, origin),
+            Verdict::TooLate | Verdict::Finished | Verdict::Unknown => self.offer(number, origin),
+        }
+    }
+
+    /// What has to be written to the shelves next, in this order.
+    pub fn next_append(&mut self) -> Option<(i32, Entry)> {
+        while let Some(partition) = self.writers.first().copied() {
+            let entry = self.partitions.aside(partition).and_then(|aside| aside.owner.next_entry());
+            match entry {
+                Some(entry) => return Some((partition, entry)),
+                None => self.writers.remove(&partition),
+            };
+        }
+        None
+    }
+
+    /// An append failed, or nobody knows whether it did.
+    pub fn append_failed(&mut self, partition: i32, claim: ClaimId, seq: u64) {
+        if let Some(aside) = self.partitions.aside(partition) {
+            aside.owner.append_failed(claim, seq);
+            aside.set_free();
+            self.writers.insert(partition);
+        }
+    }
+
+    /// Writes down how far a partition has come, if it has.
+    pub fn checkpoint(&mut self, partition: i32) {
+        let Some(state) = self.partitions.get_mut(partition) else { return };
+        let Some(aside) = state.aside.as_mut().filter(|aside| aside.owner.is_running()) else { return };
+        let progress = state.offsets.progress();
+        if aside.owner.has_news(&progress) {
+            aside.owner.checkpoint(progress);
+            self.writers.insert(partition);
+        }
+    }
+
+    /// Whether everything that was done in this partition was read back from its shelf.
+    #[must_use]
+    pub fn is_written(&self, partition: i32) -> bool {
+        let Some(state) = self.partitions.get(partition) else { return true };
+        let Some(aside) = &state.aside else { return true };
+        if !aside.owner.has_started() {
+            return true;
+        }
+        aside.owner.is_settled() && !aside.owner.has_news(&state.offsets.progress())
+    }
+
+    /// A record is on the shelf: its source offset is complete.
+    fn waits(&mut self, number: i32, wait: Arc<crate::shelf::Wait>) {
+        let Some(partition) = self.partitions.get_mut(number) else { return };
+        let offset = wait.record.at.offset;
+        let Some(id) = partition.find(offset) else { return };
+        let Some(ticket) = self.tickets.get(id) else { return };
+        partition.active -= 1;
+        partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
+        let due = wait.due();
+        self.counts.shelved += 1;
+        self.actions.push_back(Action::Tell(Notice::Shelved { record: ticket.record.clone(), due }));
+        self.cache.insert(number, wait);
+        self.forget_ticket(id);
+        self.take_steps(number);
+    }
+}
+
+fn is_same(theirs: &Identity, ours: &Identity) -> bool {
+    let same_id = match (&theirs.topic_id, &ours.topic_id) {
+        (Some(theirs), Some(ours)) => theirs == ours,
+        (Some(_) | None, None) | (None, Some(_)) => true,
+    };
+    theirs.topic == ours.topic && theirs.group == ours.group && same_id
+}

@@ -1,0 +1,341 @@
+//! The entries of a shelf: each a Kafka record with a header that says what it is.
+//!
+//! The header `redrive-entry` has a version, a `?` if a reader that does not know it may skip it, the
+//! kind, and for what an owner writes its claim, its number within that and the last offset it had
+//! read. A waiting record keeps its key, value and headers; the other kinds say the rest in their value.
+
+mod body;
+mod wait;
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::headers::Headers;
+use crate::offsets::Progress;
+use crate::record::Record;
+use crate::time::Timestamp;
+
+pub use wait::Wait;
+
+/// The header that makes a record an entry.
+pub const ENTRY: &str = "redrive-entry";
+/// The version that this program writes, and the highest it reads.
+pub const VERSION: u32 = 1;
+
+/// One entry of a shelf partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// An owner begins: only what it writes from here on counts.
+    Claim(Stamp, Identity),
+    /// How far the source has come, and what is done.
+    Checkpoint(Stamp, Checkpoint),
+    /// A record that waits.
+    Wait(Stamp, Box<Wait>),
+    /// A letter that closes its lane.
+    Closed(Stamp, Closed),
+    /// The answer to an order.
+    Outcome(Stamp, Outcome),
+    /// What a person or a tool wants done.
+    Order(Order),
+    /// Of a later version, which says that it may be skipped.
+    Skipped,
+}
+
+/// What an owner puts on everything it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its claim.
+    pub claim: ClaimId,
+    /// Grows within a claim: what lands twice or late has a number that was seen.
+    pub seq: u64,
+    /// The last offset of the shelf it had folded; -1 for none.
+    pub seen: i64,
+}
+
+/// Names one claim: which process, and its how-manieth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClaimId {
+    /// Chosen at random by a process when it starts.
+    pub process: u64,
+    /// Counts its claims.
+    pub number: u32,
+}
+
+/// Whose shelf it is: another's is not touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The source topic.
+    pub topic: String,
+    /// The id of the source topic, where the broker has one: a topic made anew is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic_id: Option<String>,
+    /// The consumer group.
+    pub group: String,
+}
+
+/// How far an owner has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Whose shelf it is.
+    pub identity: Identity,
+    /// The source: its mark and what is complete ahead of it.
+    pub progress: Progress,
+    /// Whether the source begins there, whatever was complete before: a first start, or an operator's reset.
+    pub begins: bool,
+    /// What waited and is complete since the checkpoint before.
+    pub done: Vec<Done>,
+}
+
+/// A waiting record that is complete: this one, not one that waits again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Its source offset.
+    pub origin: i64,
+    /// The attempts it had when it was set aside.
+    pub attempt: u32,
+    /// How often it was replayed by then.
+    pub replay: u32,
+}
+
+/// A letter that closes its lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// The source offset of the letter.
+    pub origin: i64,
+    /// The business key.
+    pub lane: Bytes,
+    /// Whether the record is complete by this; otherwise it only says again that the lane is closed.
+    pub completes: bool,
+}
+
+/// What a person or a tool wants done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its own name, by which it is answered.
+    pub id: String,
+    /// The source offset it is about.
+    pub origin: i64,
+    /// What to do.
+    #[serde(flatten)]
+    pub deed: Deed,
+    /// Who wants it.
+    #[serde(default)]
+    pub by: String,
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What may be done with a waiting record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "kebab-case")]
+pub enum Deed {
+    /// It is due now.
+    Release,
+    /// It is due then.
+    Reschedule {
+        /// When, in epoch milliseconds.
+        due: i64,
+    },
+    /// It becomes a letter.
+    Cancel,
+    /// The lane that this letter closed is open.
+    Resolve,
+}
+
+/// The answer to an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which order.
+    pub id: String,
+    /// The source offset it was about.
+    pub origin: i64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What came of an order. An order changes nothing by itself: its outcome does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is due then.
+    Due {
+        /// When, in epoch milliseconds.
+        due: i64,
+    },
+    /// It becomes a letter.
+    Cancelled,
+    /// The lane is open behind this letter.
+    Opened,
+    /// It is with the handler, or on its way there.
+    TooLate,
+    /// It is complete.
+    Finished,
+    /// Nothing of that origin was ever here.
+    Unknown,
+}
+
+/// A record of a shelf topic that is no entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// It has no such header, or one that says nothing.
+    #[error("the record has no readable `{ENTRY}` header")]
+    Foreign,
+    /// A later version of this program wrote it, and it must not be skipped.
+    #[error("the entry has version {0}; this program reads up to version {VERSION}")]
+    Newer(u32),
+    /// It says what it is, and is not that.
+    #[error("the {kind} is malformed: {why}")]
+    Malformed {
+        /// What it says it is.
+        kind: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// An entry as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The key.
+    pub key: Option<Bytes>,
+    /// The value.
+    pub value: Option<Bytes>,
+    /// The headers.
+    pub headers: Headers,
+}
+
+impl Entry {
+    /// Reads a record of a shelf topic.
+    pub fn read(record: &Record) -> Result<Self, BadEntry> {
+        let text = record.headers.text(ENTRY).ok_or(BadEntry::Foreign)?;
+        let mut words = text.split(' ');
+        let version = words.next().unwrap_or_default();
+        let (version, ignorable) = match version.strip_suffix('?') {
+            Some(version) => (version, true),
+            None => (version, false),
+        };
+        let version: u32 = version.parse().map_err(|_| BadEntry::Foreign)?;
+        if version > VERSION {
+            return if ignorable { Ok(Self::Skipped) } else { Err(BadEntry::Newer(version)) };
+        }
+        let kind = words.next().ok_or(BadEntry::Foreign)?;
+        let rest: Vec<_> = words.collect();
+        let read = || -> Result<Self, String> {
+            if kind == "order" {
+                return Ok(Self::Order(body::json(record)?));
+            }
+            let stamp = Stamp::read(&rest).ok_or("its header has no claim, number and offset")?;
+            Ok(match kind {
+                "claim" => Self::Claim(stamp, body::identity(record)?),
+                "checkpoint" => Self::Checkpoint(stamp, body::checkpoint(record)?),
+                "wait" => Self::Wait(stamp, Box::new(Wait::read(record)?)),
+                "closed" => Self::Closed(stamp, body::closed(record)?),
+                "outcome" => Self::Outcome(stamp, body::json(record)?),
+                _ if ignorable => Self::Skipped,
+                _ => return Err("nothing of that kind is known".to_owned()),
+            })
+        };
+        read().map_err(|why| BadEntry::Malformed { kind: kind.to_owned(), why })
+    }
+
+    /// The record that says this.
+    #[must_use]
+    pub fn write(&self) -> Written {
+        let plain = |key, value| Written { key, value: Some(value), headers: Headers::default() };
+        let mut written = match self {
+            Self::Claim(_, identity) => plain(Some(body::identity_of(identity)), Bytes::new()),
+            Self::Checkpoint(_, checkpoint) => {
+                plain(Some(body::identity_of(&checkpoint.identity)), body::checkpoint_of(checkpoint))
+            }
+            Self::Wait(_, wait) => wait.write(),
+            Self::Closed(_, closed) => plain(Some(closed.lane.clone()), body::closed_of(closed)),
+            Self::Outcome(_, outcome) => plain(None, body::json_of(outcome)),
+            Self::Order(order) => plain(None, body::json_of(order)),
+            Self::Skipped => plain(None, Bytes::new()),
+        };
+        let header = match self.stamp() {
+            Some(stamp) => format!("{VERSION} {} {stamp}", self.kind()),
+            None => format!("{VERSION} {}", self.kind()),
+        };
+        written.headers.push(ENTRY, Some(header.into()));
+        written
+    }
+
+    /// What it is, in a word.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Claim(..) => "claim",
+            Self::Checkpoint(..) => "checkpoint",
+            Self::Wait(..) => "wait",
+            Self::Closed(..) => "closed",
+            Self::Outcome(..) => "outcome",
+            Self::Order(_) => "order",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The owner's mark, if an owner wrote it.
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::Claim(stamp, _)
+            | Self::Checkpoint(stamp, _)
+            | Self::Wait(stamp, _)
+            | Self::Closed(stamp, _)
+            | Self::Outcome(stamp, _) => Some(*stamp),
+            Self::Order(_) | Self::Skipped => None,
+        }
+    }
+}
+
+impl Stamp {
+    fn read(words: &[&str]) -> Option<Self> {
+        let &[claim, seq, seen] = words else { return None };
+        Some(Self { claim: claim.parse().ok()?, seq: seq.parse().ok()?, seen: seen.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.claim, self.seq, self.seen)
+    }
+}
+
+impl fmt::Display for ClaimId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.process, self.number)
+    }
+}
+
+/// A text that is no claim.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no claim")]
+pub struct BadClaim(String);
+
+impl FromStr for ClaimId {
+    type Err = BadClaim;
+
+    fn from_str(text: &str) -> Result<Self, BadClaim> {
+        let bad = || BadClaim(text.to_owned());
+        let (process, number) = text.split_once('-').ok_or_else(bad)?;
+        let process = u64::from_str_radix(process, 16).map_err(|_| bad())?;
+        Ok(Self { process, number: number.parse().map_err(|_| bad())? })
+    }
+}
+
+impl Verdict {
+    /// When the record is due by this, if it says so.
+    #[must_use]
+    pub fn due(self) -> Option<Timestamp> {
+        match self {
+            Self::Due { due } => Some(Timestamp::from_millis(due)),
+            Self::Cancelled | Self::Opened | Self::TooLate | Self::Finished | Self::Unknown => None,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A record that waits: as it was consumed, with what is known of it beside.
+
+use bytes::Bytes;
+
+use super::{Done, ENTRY, Written};
+use crate::headers::{Headers, Name, Trail};
+use crate::record::Record;
+use crate::route::Reason;
+use crate::time::Timestamp;
+
+/// What keeps a header of the user's apart from ours of the same name.
+const USERS: char = '~';
+
+/// A record that waits, self-contained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The record as it was consumed: where from, its key, value and headers. Of a pointer only where from.
+    pub record: Record,
+    /// What is known of it: when it is due, its lane, its attempts, whom it waits for.
+    pub trail: Trail,
+}
+
+impl Wait {
+    /// When it is due.
+    #[must_use]
+    pub fn due(&self) -> Timestamp {
+        self.trail.due.unwrap_or(Timestamp::from_millis(0))
+    }
+
+    /// Its business key.
+    #[must_use]
+    pub fn lane(&self) -> Option<&Bytes> {
+        self.trail.lane.as_ref()
+    }
+
+    /// What names it, this time.
+    #[must_use]
+    pub fn done(&self) -> Done {
+        Done {
+            origin: self.record.at.offset,
+            attempt: self.trail.attempt.unwrap_or(0),
+            replay: self.trail.replays.unwrap_or(0),
+        }
+    }
+
+    /// Whether it is to become a letter.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.trail.reason == Some(Reason::Cancelled)
+    }
+
+    /// Whether the payload is still where it was consumed.
+    #[must_use]
+    pub fn is_pointer(&self) -> bool {
+        self.trail.pointer.is_some()
+    }
+
+    /// The record that this one named as its predecessor, if it is of the same partition.
+    #[must_use]
+    pub fn behind(&self) -> Option<i64> {
+        let (leader, own) = (self.trail.leader.as_ref()?, &self.record.at);
+        let is_before =
+            leader.topic == own.topic && leader.partition == own.partition && leader.offset < own.offset;
+        is_before.then_some(leader.offset)
+    }
+
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        // What the trail's texts and the structures take beside the payload.
+        self.record.size() + 1_000
+    }
+
+    pub(super) fn read(record: &Record) -> Result<Self, String> {
+        let ours: Headers = record
+            .headers
+            .iter()
+            .filter(|header| Name::of(&header.name).is_some())
+            .map(|header| (header.name.clone(), header.value.clone()))
+            .collect();
+        let trail = Trail::read(&ours).map_err(|error| error.to_string())?;
+        let at = trail.origin.clone().ok_or("it has no origin")?;
+        let users = record.headers.iter().filter(|one| one.name != ENTRY && Name::of(&one.name).is_none());
+        let users = users.map(|header| {
+            let name = header.name.strip_prefix(USERS).filter(|name| is_taken(name));
+            (name.unwrap_or(&header.name).to_owned(), header.value.clone())
+        });
+        let record = Record {
+            at,
+            timestamp: trail.origin_timestamp,
+            key: record.key.clone(),
+            value: record.value.clone(),
+            headers: users.collect(),
+        };
+        Ok(Self { record, trail })
+    }
+
+    pub(super) fn write(&self) -> Written {
+        let users = self.record.headers.iter().map(|header| {
+            let name = match is_taken(&header.name) {
+                true => format!("{USERS}{}", header.name),
+                false => header.name.clone(),
+            };
+            (name, header.value.clone())
+        });
+        let mut headers: Headers = users.collect();
+        let mut trail = self.trail.clone();
+        trail.origin = Some(self.record.at.clone());
+        trail.origin_timestamp = self.record.timestamp;
+        trail.write(&mut headers);
+        let (key, value) = match self.is_pointer() {
+            true => (None, None),
+            false => (self.record.key.clone(), self.record.value.clone()),
+        };
+        Written { key, value, headers }
+    }
+}
+
+/// Whether a header of that name would be taken for ours.
+fn is_taken(name: &str) -> bool {
+    let name = name.trim_start_matches(USERS);
+    name == ENTRY || Name::of(name).is_some()
+}

@@ -1,0 +1,237 @@
+//! The state of a shelf partition: a fold over its log.
+//!
+//! Entries of the owner whose claim stands count, in the order of their numbers; those of former owners,
+//! and what landed twice, are void. Orders count from anyone and change nothing until their outcome does.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+
+use bytes::Bytes;
+
+use super::entry::{Checkpoint, ClaimId, Closed, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait};
+use super::index::{Index, LaneTag, Stage, Waiting};
+use crate::offsets::{Progress, Ranges};
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folded {
+    /// It counts.
+    Counted,
+    /// A claim: whoever wrote it owns the partition from here on.
+    Claimed,
+    /// An order, to be answered.
+    Ordered,
+    /// It does not count: of a former owner, or here for the second time.
+    Void,
+    /// Nothing that this program has to know.
+    Skipped,
+}
+
+/// A lane that a letter closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closure {
+    /// The business key.
+    pub lane: Bytes,
+    /// Where the newest entry that says so stands.
+    pub at: i64,
+}
+
+/// The state of one shelf partition.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    identity: Option<Identity>,
+    claim: Option<ClaimId>,
+    seq: u64,
+    mark: Option<i64>,
+    ahead: Ranges,
+    /// What was completed by entries that the last checkpoint's writer may not have seen.
+    recent: VecDeque<(i64, i64)>,
+    /// What waits.
+    pub waiting: Index,
+    /// Whom a record waits for beside its lane, where it named one.
+    behind: HashMap<i64, i64>,
+    closed: BTreeMap<i64, Closure>,
+    orders: HashMap<String, (i64, Order)>,
+    /// The last valid checkpoint: where it stands, and what its writer had seen.
+    checkpoint: Option<(i64, i64)>,
+    tags: RandomState,
+}
+
+impl Shelf {
+    /// Applies the entry at offset `at`, which takes `size` bytes of the log.
+    pub fn fold(&mut self, at: i64, entry: &Entry, size: u32) -> Folded {
+        let stamp = match entry {
+            Entry::Skipped => return Folded::Skipped,
+            Entry::Order(order) => {
+                self.orders.insert(order.id.clone(), (at, order.clone()));
+                return Folded::Ordered;
+            }
+            Entry::Claim(stamp, identity) => return self.claimed(*stamp, identity),
+            Entry::Checkpoint(stamp, _)
+            | Entry::Wait(stamp, _)
+            | Entry::Closed(stamp, _)
+            | Entry::Outcome(stamp, _) => *stamp,
+        };
+        // The first entry of the log: what came before it was cut off, up to a checkpoint that counted.
+        let claim = *self.claim.get_or_insert(stamp.claim);
+        if claim != stamp.claim || stamp.seq <= self.seq {
+            return Folded::Void;
+        }
+        self.seq = stamp.seq;
+        match entry {
+            Entry::Checkpoint(stamp, checkpoint) => self.checkpointed(at, *stamp, checkpoint),
+            Entry::Wait(_, wait) => self.waits(at, wait, size),
+            Entry::Closed(_, closed) => self.closes(at, closed),
+            Entry::Outcome(_, outcome) => self.answered(outcome),
+            Entry::Claim(..) | Entry::Order(_) | Entry::Skipped => {}
+        }
+        Folded::Counted
+    }
+
+    fn claimed(&mut self, stamp: Stamp, identity: &Identity) -> Folded {
+        // A second copy of a claim must not bring back numbers that were used.
+        if self.claim == Some(stamp.claim) {
+            return Folded::Void;
+        }
+        self.identity.get_or_insert_with(|| identity.clone());
+        (self.claim, self.seq) = (Some(stamp.claim), stamp.seq);
+        Folded::Claimed
+    }
+
+    fn waits(&mut self, at: i64, wait: &Wait, size: u32) {
+        let done = wait.done();
+        let lane = wait.lane().map(|lane| self.tag(lane));
+        self.waiting.put(Waiting {
+            origin: done.origin,
+            at,
+            due: wait.due(),
+            lane,
+            attempt: done.attempt,
+            replay: done.replay,
+            size,
+            cancelled: wait.is_cancelled(),
+            stage: Stage::Waiting,
+        });
+        match wait.behind() {
+            Some(leader) => self.behind.insert(done.origin, leader),
+            None => self.behind.remove(&done.origin),
+        };
+        self.completed(at, done.origin);
+    }
+
+    fn checkpointed(&mut self, at: i64, stamp: Stamp, checkpoint: &Checkpoint) {
+        self.identity.get_or_insert_with(|| checkpoint.identity.clone());
+        self.mark = Some(checkpoint.progress.mark());
+        self.ahead = checkpoint.progress.ahead().clone();
+        self.recent.retain(|(completed_at, _)| *completed_at > stamp.seen && !checkpoint.begins);
+        for (_, origin) in &self.recent {
+            self.ahead.insert(*origin..*origin + 1);
+        }
+        self.checkpoint = Some((at, stamp.seen));
+        for done in &checkpoint.done {
+            let matches = |waiting: &Waiting| {
+                // As far as the index counts.
+                let (attempt, replay) = (done.attempt.min(u16::MAX.into()), done.replay.min(u8::MAX.into()));
+                (waiting.attempt, waiting.replay) == (attempt, replay)
+            };
+            if self.waiting.get(done.origin).is_some_and(|waiting| matches(&waiting)) {
+                self.gone(done.origin);
+                self.completed(at, done.origin);
+            }
+        }
+    }
+
+    fn closes(&mut self, at: i64, closed: &Closed) {
+        self.closed.insert(closed.origin, Closure { lane: closed.lane.clone(), at });
+        if closed.completes {
+            self.gone(closed.origin);
+            self.completed(at, closed.origin);
+        }
+    }
+
+    fn answered(&mut self, outcome: &Outcome) {
+        self.orders.remove(&outcome.id);
+        match outcome.verdict {
+            Verdict::Due { due } => {
+                self.waiting.set_due(outcome.origin, crate::Timestamp::from_millis(due));
+                self.behind.remove(&outcome.origin);
+            }
+            Verdict::Cancelled => self.waiting.set_cancelled(outcome.origin),
+            Verdict::Opened => {
+                self.closed.remove(&outcome.origin);
+            }
+            Verdict::TooLate | Verdict::Finished | Verdict::Unknown => {}
+        }
+    }
+
+    fn gone(&mut self, origin: i64) {
+        self.waiting.remove(origin);
+        self.behind.remove(&origin);
+    }
+
+    fn completed(&mut self, at: i64, origin: i64) {
+        self.ahead.insert(origin..origin + 1);
+        self.recent.push_back((at, origin));
+    }
+
+    /// Whose shelf it is, if something says so.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// The claim that stands.
+    #[must_use]
+    pub fn claim(&self) -> Option<ClaimId> {
+        self.claim
+    }
+
+    /// How far the source has come, if it ever began.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        Some(Progress::new(self.mark?, self.ahead.clone()))
+    }
+
+    /// The letters that close lanes, by their offsets.
+    pub fn closures(&self) -> impl Iterator<Item = (i64, &Closure)> {
+        self.closed.iter().map(|(letter, closure)| (*letter, closure))
+    }
+
+    /// Whether this letter closes a lane.
+    #[must_use]
+    pub fn is_closing(&self, letter: i64) -> bool {
+        self.closed.contains_key(&letter)
+    }
+
+    /// The orders without an outcome, and where they stand.
+    pub fn orders(&self) -> impl Iterator<Item = (i64, &Order)> {
+        self.orders.values().map(|(at, order)| (*at, order))
+    }
+
+    /// Whom this record waits for beside its lane.
+    #[must_use]
+    pub fn behind(&self, origin: i64) -> Option<i64> {
+        self.behind.get(&origin).copied()
+    }
+
+    /// The last valid checkpoint, and what its writer had seen.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<(i64, i64)> {
+        self.checkpoint
+    }
+
+    /// The tag of a business key, within this state.
+    #[must_use]
+    pub fn tag(&self, lane: &[u8]) -> LaneTag {
+        LaneTag::new(self.tags.hash_one(lane))
+    }
+
+    /// The lowest place in the log that something live stands at.
+    #[must_use]
+    pub fn lowest_live(&self) -> Option<i64> {
+        let waiting = self.waiting.iter().map(|waiting| waiting.at);
+        let closed = self.closed.values().map(|closure| closure.at);
+        let orders = self.orders.values().map(|(at, _)| *at);
+        waiting.chain(closed).chain(orders).min()
+    }
+}

@@ -1,0 +1,18 @@
+//! The shelf: where records wait, in one topic, in order, without a database.
+//!
+//! A shelf partition is a log and its state is a fold over it: [`Entry`]s come in with their offsets,
+//! [`Shelf`] says what waits, what is complete and which lanes are closed, whoever wrote them. [`Owner`]
+//! is what the owner of the partition adds: its claim, what it wrote and has not read back, and when the
+//! log may be cut. Nothing here reads a clock or a log.
+
+pub mod entry;
+mod fold;
+pub mod index;
+mod owner;
+
+pub use entry::{
+    BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
+};
+pub use fold::{Closure, Folded, Shelf};
+pub use index::{Index, LaneTag, Stage, Waiting};
+pub use owner::{Body, Owner, Phase, Seen};

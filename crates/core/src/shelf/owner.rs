@@ -1,0 +1,472 @@
+//! What the owner of a shelf partition adds to the fold: its claim, and what it wrote and has not read back.
+//!
+//! Nothing it writes counts before it was read back and found valid. What was void, or is missing although
+//! something written later was read, is written again with a new number.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::entry::{Checkpoint, ClaimId, Closed, Done, Entry, Identity, Outcome, Stamp, Wait};
+use super::fold::{Folded, Shelf};
+use crate::offsets::Progress;
+
+/// What of the log may be dead before it is cut.
+const DEAD: u64 = 8 << 20;
+/// How much more may come before it is looked at again.
+const LOOK: u64 = 1 << 20;
+
+/// How far a take-over has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The claim was written and is being read up to.
+    Claiming,
+    /// It stands; now the group has to accept a commit.
+    Proving,
+    /// It is proven; where the source begins is being found out.
+    Locating,
+    /// Where the source begins is written and being read back.
+    Beginning,
+    /// The partition runs.
+    Running,
+}
+
+/// What an owner writes, before it has a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A record that waits, for the first time or again.
+    Wait(Arc<Wait>),
+    /// A record that waits as before, carried to the end of the log.
+    Carried(Arc<Wait>),
+    /// A lane that is closed.
+    Closed(Closed),
+    /// The answer to an order.
+    Outcome(Outcome),
+    /// How far it has come.
+    Checkpoint {
+        /// The source.
+        progress: Progress,
+        /// Whether the source begins there.
+        begins: bool,
+        /// What waited and is complete.
+        done: Vec<Done>,
+    },
+}
+
+/// What reading an entry meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// Somebody else's, or nothing new.
+    Other,
+    /// Our claim stands.
+    Claimed,
+    /// Another's claim stands: ours has to be made again.
+    Rival,
+    /// What we wrote counts.
+    Confirmed(Body),
+    /// An order, to be answered.
+    Ordered,
+}
+
+/// The owner of one shelf partition.
+#[derive(Debug)]
+pub struct Owner {
+    /// The state of the log as far as it was read.
+    pub shelf: Shelf,
+    identity: Identity,
+    claim: ClaimId,
+    seq: u64,
+    phase: Phase,
+    started: bool,
+    /// The last offset that was folded.
+    folded: i64,
+    /// Written under the claim, not read back.
+    pending: BTreeMap<u64, Body>,
+    /// To be written once the claim is proven, or written again.
+    unsent: VecDeque<Body>,
+    /// Complete, and in no checkpoint yet.
+    done: Vec<Done>,
+    /// The mark of the last checkpoint that was read back.
+    safe: Option<i64>,
+    /// The last progress that was handed out to be written.
+    last: Option<Progress>,
+    /// Orders whose answer is on its way, and the records they are about: these stay where they are.
+    answering: HashSet<String>,
+    answered: HashMap<i64, u32>,
+    /// Records and closures on their way to the end of the log.
+    carrying: HashSet<i64>,
+    unbound: Vec<i64>,
+    /// Bytes of the log that were folded, and how many of them are cut off.
+    bytes: u64,
+    cut: u64,
+    /// The checkpoints that count, with the bytes before each.
+    checkpoints: VecDeque<(i64, u64)>,
+    looked: u64,
+}
+
+impl Owner {
+    /// An owner that is about to claim the partition.
+    #[must_use]
+    pub fn new(identity: Identity, claim: ClaimId) -> Self {
+        Self {
+            shelf: Shelf::default(),
+            identity,
+            claim,
+            seq: 0,
+            phase: Phase::Claiming,
+            started: false,
+            folded: -1,
+            pending: BTreeMap::new(),
+            unsent: VecDeque::new(),
+            done: Vec::new(),
+            safe: None,
+            last: None,
+            answering: HashSet::new(),
+            answered: HashMap::new(),
+            carrying: HashSet::new(),
+            unbound: Vec::new(),
+            bytes: 0,
+            cut: 0,
+            checkpoints: VecDeque::new(),
+            looked: 0,
+        }
+    }
+
+    /// The claim, to be written.
+    #[must_use]
+    pub fn claim_entry(&self) -> Entry {
+        Entry::Claim(self.stamp(), self.identity.clone())
+    }
+
+    /// The claim was overruled or may be lost: another has to be written.
+    pub fn claim_again(&mut self, claim: ClaimId) -> Entry {
+        self.claim = claim;
+        self.phase = Phase::Claiming;
+        let void = std::mem::take(&mut self.pending);
+        self.write_again(void.into_values());
+        self.claim_entry()
+    }
+
+    /// Which claim it has.
+    #[must_use]
+    pub fn claim(&self) -> ClaimId {
+        self.claim
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether records may be taken from the shelf.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    /// Whether the source has begun.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.started
+    }
+
+    /// The last offset that was read.
+    #[must_use]
+    pub fn folded(&self) -> i64 {
+        self.folded
+    }
+
+    /// The mark that may be committed.
+    #[must_use]
+    pub fn safe(&self) -> Option<i64> {
+        self.safe
+    }
+
+    /// The commit that proves the claim was accepted.
+    pub fn proven(&mut self, claim: ClaimId) {
+        if self.phase != Phase::Proving || claim != self.claim {
+            return;
+        }
+        let begins = |body: &Body| matches!(body, Body::Checkpoint { begins: true, .. });
+        self.phase = match (self.started, self.unsent.iter().any(begins)) {
+            (true, _) => Phase::Running,
+            (false, true) => Phase::Beginning,
+            (false, false) => Phase::Locating,
+        };
+    }
+
+    /// The source goes on at the folded mark.
+    pub fn goes_on(&mut self) {
+        if self.phase == Phase::Locating {
+            self.phase = Phase::Running;
+            self.started = true;
+            self.last = self.shelf.progress();
+            self.safe = self.last.as_ref().map(Progress::mark);
+        }
+    }
+
+    /// The source begins at an offset that is first written down.
+    pub fn begins_at(&mut self, offset: i64) {
+        if self.phase == Phase::Locating {
+            self.phase = Phase::Beginning;
+            self.unsent.push_back(Body::Checkpoint {
+                progress: Progress::at(offset),
+                begins: true,
+                done: Vec::new(),
+            });
+        }
+    }
+
+    /// A record is to wait.
+    pub fn shelve(&mut self, wait: Arc<Wait>) {
+        self.unsent.push_back(Body::Wait(wait));
+    }
+
+    /// A letter closes its lane, and completes its record.
+    pub fn close(&mut self, origin: i64, lane: Bytes) {
+        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true }));
+    }
+
+    /// A record that waits goes to the end of the log, as it is by now.
+    pub fn carry(&mut self, wait: Arc<Wait>) {
+        if self.carrying.insert(wait.record.at.offset) {
+            self.unsent.push_back(Body::Carried(wait));
+        }
+    }
+
+    /// A closure goes to the end of the log.
+    pub fn carry_closure(&mut self, origin: i64, lane: Bytes) {
+        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: false }));
+    }
+
+    /// Answers an order.
+    pub fn answer(&mut self, outcome: Outcome) {
+        *self.answered.entry(outcome.origin).or_default() += 1;
+        self.unsent.push_back(Body::Outcome(outcome));
+    }
+
+    /// Whether a record must stay where it is: it is on its way to the end of the log, or an answer about it is.
+    #[must_use]
+    pub fn is_bound(&self, origin: i64) -> bool {
+        self.carrying.contains(&origin) || self.answered.contains_key(&origin)
+    }
+
+    /// A waiting record is complete: the next checkpoint says so.
+    pub fn finish(&mut self, done: Done) {
+        self.done.push(done);
+    }
+
+    /// Writes down how far it has come. `progress` is of the source, and of this moment.
+    pub fn checkpoint(&mut self, progress: Progress) {
+        let done = std::mem::take(&mut self.done);
+        self.last = Some(progress.clone());
+        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done });
+    }
+
+    /// Whether something is complete that no checkpoint says.
+    #[must_use]
+    pub fn has_news(&self, progress: &Progress) -> bool {
+        !self.done.is_empty() || self.last.as_ref() != Some(progress)
+    }
+
+    /// Whether everything that was written was read back.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.pending.is_empty() && self.unsent.is_empty() && self.done.is_empty()
+    }
+
+    /// The next entry to append, in this order and through one producer.
+    pub fn next_entry(&mut self) -> Option<Entry> {
+        match self.phase {
+            Phase::Running | Phase::Beginning => {}
+            Phase::Claiming | Phase::Proving | Phase::Locating => return None,
+        }
+        let body = self.unsent.pop_front()?;
+        self.seq += 1;
+        let stamp = self.stamp();
+        let entry = match &body {
+            Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, Box::new(Wait::clone(wait))),
+            Body::Closed(closed) => Entry::Closed(stamp, closed.clone()),
+            Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
+            Body::Checkpoint { progress, begins, done } => {
+                let (identity, progress) = (self.identity.clone(), progress.clone());
+                Entry::Checkpoint(
+                    stamp,
+                    Checkpoint { identity, progress, begins: *begins, done: done.clone() },
+                )
+            }
+        };
+        self.pending.insert(self.seq, body);
+        Some(entry)
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { claim: self.claim, seq: self.seq, seen: self.folded }
+    }
+
+    /// An append failed for certain or may have: it is written again with a new number.
+    pub fn append_failed(&mut self, claim: ClaimId, seq: u64) {
+        if claim == self.claim
+            && let Some(body) = self.pending.remove(&seq)
+        {
+            self.write_again([body]);
+        }
+    }
+
+    /// What did not land, or did not count. What it says must still be so when it is written again: a
+    /// checkpoint is made anew, and what was only carried stays where it is.
+    fn write_again(&mut self, void: impl IntoIterator<Item = Body>) {
+        let mut again = VecDeque::new();
+        for body in void {
+            match body {
+                Body::Checkpoint { begins: false, done, .. } => {
+                    self.done.extend(done);
+                    self.last = None;
+                }
+                Body::Carried(wait) => {
+                    self.carrying.remove(&wait.record.at.offset);
+                    self.unbound.push(wait.record.at.offset);
+                }
+                Body::Closed(Closed { completes: false, .. }) => {}
+                Body::Checkpoint { begins: true, .. }
+                | Body::Wait(_)
+                | Body::Closed(Closed { completes: true, .. })
+                | Body::Outcome(_) => again.push_back(body),
+            }
+        }
+        again.append(&mut self.unsent);
+        self.unsent = again;
+    }
+
+    /// An entry was read.
+    pub fn read(&mut self, at: i64, entry: &Entry, size: u32) -> Seen {
+        self.folded = at;
+        let before = self.bytes;
+        self.bytes += u64::from(size);
+        let folded = self.shelf.fold(at, entry, size);
+        let stamp = entry.stamp();
+        let is_ours = stamp.is_some_and(|stamp| stamp.claim == self.claim);
+        match folded {
+            Folded::Skipped | Folded::Void => Seen::Other,
+            Folded::Ordered => Seen::Ordered,
+            Folded::Claimed if is_ours => {
+                if self.phase == Phase::Claiming {
+                    self.phase = Phase::Proving;
+                }
+                Seen::Claimed
+            }
+            // What came before our claim is history; what comes after it is a rival's.
+            Folded::Claimed if self.phase == Phase::Claiming => Seen::Other,
+            Folded::Claimed => Seen::Rival,
+            Folded::Counted => {
+                if let Entry::Checkpoint(..) = entry {
+                    self.checkpoints.push_back((at, before));
+                }
+                match stamp.filter(|_| is_ours) {
+                    Some(stamp) => self.confirm(stamp.seq),
+                    None => Seen::Other,
+                }
+            }
+        }
+    }
+
+    fn confirm(&mut self, seq: u64) -> Seen {
+        let Some(body) = self.pending.remove(&seq) else { return Seen::Other };
+        // One producer writes in order: what has a lower number and was not read is not there.
+        let later = self.pending.split_off(&seq);
+        let lost = std::mem::replace(&mut self.pending, later);
+        if !lost.is_empty() {
+            self.write_again(lost.into_values());
+        }
+        match &body {
+            Body::Checkpoint { begins, .. } => {
+                self.safe = self.shelf.progress().map(|progress| progress.mark());
+                if *begins {
+                    self.phase = Phase::Running;
+                    self.started = true;
+                }
+            }
+            Body::Outcome(outcome) => {
+                self.answering.remove(&outcome.id);
+                if let Some(count) = self.answered.get_mut(&outcome.origin) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.answered.remove(&outcome.origin);
+                    }
+                }
+            }
+            Body::Carried(wait) => {
+                self.carrying.remove(&wait.record.at.offset);
+            }
+            Body::Wait(_) | Body::Closed(_) => {}
+        }
+        Seen::Confirmed(body)
+    }
+
+    /// Takes the orders that nobody has begun to answer.
+    pub fn unanswered(&mut self) -> Vec<super::Order> {
+        let orders = self.shelf.orders().map(|(at, order)| (at, order.clone()));
+        let mut new: Vec<_> = orders.filter(|(_, order)| !self.answering.contains(&order.id)).collect();
+        new.sort_by_key(|(at, _)| *at);
+        self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
+        new.into_iter().map(|(_, order)| order).collect()
+    }
+
+    /// Bytes of the log that are there.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        self.bytes - self.cut
+    }
+
+    /// Up to where the log may be cut, if that is worth it: a checkpoint that counts, below which nothing is
+    /// live and which a later one has seen.
+    pub fn trim_point(&mut self) -> Option<i64> {
+        let dead = self.log_bytes().saturating_sub(self.shelf.waiting.bytes());
+        if dead < DEAD || self.bytes < self.looked.saturating_add(LOOK) {
+            return None;
+        }
+        self.looked = self.bytes;
+        self.best_cut()
+    }
+
+    /// As [`Self::trim_point`], whether it is worth it or not.
+    #[must_use]
+    pub fn best_cut(&self) -> Option<i64> {
+        let (_, seen) = self.shelf.checkpoint()?;
+        let live = self.shelf.lowest_live().unwrap_or(i64::MAX);
+        let cut = self.checkpoints.iter().rev().find(|(at, _)| *at <= live && *at <= seen)?;
+        (cut.1 > self.cut).then_some(cut.0)
+    }
+
+    /// Whether what is live should be carried to the end of the log, so that the rest can be cut; up to where.
+    #[must_use]
+    pub fn carry_point(&self) -> Option<i64> {
+        let live = self.shelf.waiting.bytes();
+        let is_worth_it = self.log_bytes() > 2 * live + 2 * DEAD;
+        let (at, _) = self.shelf.checkpoint()?;
+        is_worth_it.then_some(at)
+    }
+
+    /// Something was carried: maybe the log can be cut now.
+    pub fn look_again(&mut self) {
+        self.looked = 0;
+    }
+
+    /// Records that may move again, as what bound them was dropped.
+    pub fn take_unbound(&mut self) -> Vec<i64> {
+        std::mem::take(&mut self.unbound)
+    }
+
+    /// The log was cut.
+    pub fn trimmed(&mut self, to: i64) {
+        while let Some((at, before)) = self.checkpoints.front().copied().filter(|(at, _)| *at <= to) {
+            if at == to {
+                self.cut = before;
+                break;
+            }
+            self.checkpoints.pop_front();
+        }
+    }
+}
