@@ -8,10 +8,12 @@ mod consume;
 mod error;
 #[allow(unsafe_code, reason = "librdkafka is called directly where rdkafka lacks a call")]
 mod native;
+mod pick;
 mod publish;
 mod read;
 mod refusal;
 mod settings;
+mod tail;
 mod topic_id;
 mod transact;
 mod wake;
@@ -21,9 +23,11 @@ pub use consume::{
     Batch, Committed, Consumer, ConsumerSettings, Event, Events, GroupMetadata, Mark, RESERVED, Turn, join,
 };
 pub use error::{Error, Refusal};
+pub use pick::Picker;
 pub use publish::{Late, Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use refusal::Refused;
 pub use settings::{Settings, check_property};
+pub use tail::{Tail, Tailed, What};
 pub use topic_id::{BadTopicId, TopicId};
 pub use transact::{Transacting, TransactionFailed, Transactions};

@@ -47,7 +47,7 @@ impl Reader {
     }
 }
 
-fn record(message: &BorrowedMessage<'_>) -> Result<Record, Error> {
+pub(crate) fn record(message: &BorrowedMessage<'_>) -> Result<Record, Error> {
     let at =
         Origin { topic: message.topic().parse()?, partition: message.partition(), offset: message.offset() };
     let mut headers = Headers::default();

@@ -24,6 +24,12 @@ impl Settings {
     /// What every client begins with.
     pub(crate) fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
+        self.set_on(&mut config);
+        config
+    }
+
+    /// Puts them over what is there. From here, not from another configuration, which shows no secrets.
+    pub(crate) fn set_on(&self, config: &mut ClientConfig) {
         // OpenSSL is linked in and knows no folder of certificates; this looks in the usual ones.
         if self.uses_tls() && !self.properties.iter().any(|(name, _)| name.starts_with("ssl.ca.")) {
             config.set("ssl.ca.location", "probe");
@@ -32,7 +38,6 @@ impl Settings {
             config.set(name, value);
         }
         config.set("bootstrap.servers", &self.brokers);
-        config
     }
 
     fn uses_tls(&self) -> bool {

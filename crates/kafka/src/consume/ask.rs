@@ -64,6 +64,14 @@ impl Consumer {
         })
     }
 
+    /// As [`Self::commit`], of another topic that the group keeps offsets of.
+    pub async fn commit_of(&self, topic: Topic, marks: Vec<Mark>) -> Result<(), Error> {
+        let (link, of) = (self.link.clone(), topic.clone());
+        let _one = self.link.committing.lock().await;
+        let committed = spawn_blocking(move || link.consumer.commit(&marked(&of, &marks)?, CommitMode::Sync));
+        committed.await?.map_err(|source| Error::Commit { topic, group: self.link.group.clone(), source })
+    }
+
     /// What the group has committed of these partitions, once no transaction is about to change it.
     pub async fn committed(&self, partitions: &[i32], timeout: Duration) -> Result<Vec<Committed>, Error> {
         let list = self.link.consumer.context().list(partitions);

@@ -44,10 +44,7 @@ impl ConsumerSettings {
         for (name, value) in DEFAULTS {
             config.set(*name, *value);
         }
-        let users = self.settings.client();
-        for (name, value) in users.config_map() {
-            config.set(name, value);
-        }
+        self.settings.set_on(&mut config);
         config.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
         config.set("auto.offset.reset", "error").set("group.id", &self.group);
         // With KIP-848 the broker assigns, and librdkafka refuses to be told how.
@@ -87,6 +84,11 @@ mod tests {
         let config = config(&[users, vec![("isolation.level", "read_uncommitted")]].concat());
         assert_eq!(config.get("isolation.level"), Some("read_uncommitted"));
         assert!(RESERVED.iter().all(|name| config.get(name) != Some("theirs")));
+    }
+
+    #[test]
+    fn a_secret_reaches_librdkafka_as_it_is() {
+        assert_eq!(config(&[("sasl.password", "hunter2")]).get("sasl.password"), Some("hunter2"));
     }
 
     #[test]

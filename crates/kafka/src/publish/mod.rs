@@ -116,9 +116,7 @@ impl Publishing {
         config.set("topic.metadata.propagation.max.ms", (timeout / 2).to_string());
         // So soon is it known that a topic has got more partitions.
         config.set("topic.metadata.refresh.interval.ms", "5000");
-        for (name, value) in settings.client().config_map() {
-            config.set(name, value);
-        }
+        settings.set_on(&mut config);
         match self.late {
             Late::GiveUp => config.set("message.timeout.ms", timeout.to_string()),
             Late::GoOn => config.set("message.timeout.ms", "0"),

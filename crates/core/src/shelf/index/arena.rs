@@ -14,6 +14,7 @@ const NONE: i64 = -1;
 /// Records by slot number.
 #[derive(Debug)]
 pub(super) struct Arena {
+    #[allow(clippy::vec_box, reason = "one more chunk must not move the others")]
     chunks: Vec<Box<[Slot; CHUNK]>>,
     /// Slots that have been handed out: the ones above have never been.
     used: u32,

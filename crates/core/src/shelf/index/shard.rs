@@ -53,8 +53,8 @@ impl Shard {
 
     pub(super) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         if (self.len + 1) * 8 > self.cells.len() * 7 {
-            // By an eighth: half the room of a table that doubles is empty after it did.
-            self.resize((self.cells.len() * 9).div_ceil(8).max(self.least), hash_of);
+            // By a fifth: half the room of a table that doubles is empty after it did.
+            self.resize((self.cells.len() * 6).div_ceil(5).max(self.least), hash_of);
         }
         self.place(hash, id);
         self.len += 1;
@@ -132,14 +132,25 @@ impl Shard {
 
     fn resize(&mut self, cells: usize, hash_of: impl Fn(u32) -> u64) {
         let old = std::mem::replace(&mut self.cells, vec![EMPTY; cells].into());
-        for cell in old.iter().filter(|cell| cell.far() > 0) {
-            self.place(hash_of(cell.id()), cell.id());
+        // The keys lie all over the memory: many are asked for before the first is needed.
+        let mut batch = [(0, 0); 64];
+        let mut ids = old.iter().filter(|cell| cell.far() > 0).map(|cell| cell.id());
+        loop {
+            let mut count = 0;
+            for (entry, id) in batch.iter_mut().zip(&mut ids) {
+                *entry = (hash_of(id), id);
+                count += 1;
+            }
+            batch[..count].iter().for_each(|(hash, id)| self.place(*hash, *id));
+            if count < batch.len() {
+                break;
+            }
         }
     }
 
     fn home(&self, hash: u64) -> usize {
         // A product instead of a remainder: the size is no power of two.
-        ((hash & u64::from(u32::MAX)) * self.cells.len() as u64 >> 32) as usize
+        (((hash & u64::from(u32::MAX)) * self.cells.len() as u64) >> 32) as usize
     }
 
     fn after(&self, at: usize) -> usize {

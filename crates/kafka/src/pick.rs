@@ -1,0 +1,88 @@
+//! Picks records of a topic by their offsets, with those beside them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::{Offset, TopicPartitionList};
+use redrive_core::{Origin, Record};
+use tokio::task::spawn_blocking;
+
+use crate::read::record;
+use crate::{Error, Settings};
+
+/// How long the first record may take.
+const FIRST: Duration = Duration::from_secs(10);
+/// How long one more may take, once there is one.
+const NEXT: Duration = Duration::from_millis(2);
+/// Where a run ends.
+const MOST: usize = 1_000;
+const MOST_BYTES: usize = 1 << 20;
+
+/// Reads back records that were read before. Never past an open transaction.
+#[derive(Clone)]
+pub struct Picker(Arc<Mutex<BaseConsumer>>);
+
+impl Picker {
+    /// A picker.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let mut config = settings.client();
+        config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
+        config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
+        config.set("enable.partition.eof", "true").set("fetch.message.max.bytes", MOST_BYTES.to_string());
+        config.set("queued.max.messages.kbytes", "4096").set("fetch.error.backoff.ms", "100");
+        let consumer: BaseConsumer =
+            config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
+        Ok(Self(Arc::new(Mutex::new(consumer))))
+    }
+
+    /// The records from here on, in order: some, and none beyond `last`. Empty if there are none.
+    pub async fn pick(&self, from: Origin, last: i64) -> Result<Vec<Record>, Error> {
+        let consumer = self.0.clone();
+        let read = spawn_blocking(move || {
+            let consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
+            let picked = pick(&consumer, &from, last);
+            let _ = consumer.unassign();
+            picked.map_err(|source| Error::Read { at: from, source })
+        });
+        read.await?
+    }
+}
+
+fn pick(consumer: &BaseConsumer, from: &Origin, last: i64) -> Result<Vec<Record>, KafkaError> {
+    let mut list = TopicPartitionList::with_capacity(1);
+    list.add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))?;
+    consumer.assign(&list)?;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    loop {
+        let wait = if records.is_empty() { FIRST } else { NEXT };
+        match consumer.poll(wait) {
+            Some(Ok(message)) => {
+                let Ok(record) = record(&message) else { continue };
+                if record.at.partition != from.partition || record.at.offset < from.offset {
+                    continue;
+                }
+                if record.at.offset > last {
+                    return Ok(records);
+                }
+                bytes += record.size();
+                records.push(record);
+                if records.len() >= MOST || bytes >= MOST_BYTES {
+                    return Ok(records);
+                }
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(records),
+            // What was asked for is cut off.
+            Some(Err(KafkaError::MessageConsumption(Code::AutoOffsetReset | Code::OffsetOutOfRange))) => {
+                return Ok(records);
+            }
+            Some(Err(KafkaError::MessageConsumption(Code::GroupAuthorizationFailed))) => {}
+            Some(Err(error)) => return Err(error),
+            None if records.is_empty() => {
+                return Err(KafkaError::MessageConsumption(Code::OperationTimedOut));
+            }
+            None => return Ok(records),
+        }
+    }
+}
