@@ -5,6 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 use redrive_core::Timestamp;
 use redrive_core::flow::Now;
 
+use crate::handler::Boxed;
+
 /// The system's clock, or one that a test turns by hand.
 #[derive(Debug, Clone)]
 pub struct Clock(Kind);
@@ -82,8 +84,37 @@ impl Clock {
         }
     }
 
+    /// An alarm that goes by this clock.
+    #[must_use]
+    pub(crate) fn alarm(&self) -> Alarm {
+        Alarm { clock: self.clone(), set: None }
+    }
+
     /// Waits this long.
     pub async fn sleep(&self, wait: Duration) {
         self.sleep_until(self.now().steady.saturating_add(wait)).await;
+    }
+}
+
+/// A wait that is asked for again and again, each time until another moment. It may end early: to set it
+/// anew whenever it could end later would cost more than to look once more.
+pub(crate) struct Alarm {
+    clock: Clock,
+    set: Option<(Duration, Boxed<()>)>,
+}
+
+impl Alarm {
+    /// Waits until the steady clock shows `until`, or less. Nothing is lost if the future is dropped.
+    pub(crate) async fn ring(&mut self, until: Duration) {
+        let (_, wait) = match &mut self.set {
+            Some(set) if set.0 <= until => set,
+            set => {
+                let clock = self.clock.clone();
+                let wait = Box::pin(async move { clock.sleep_until(until).await });
+                set.insert((until, wait))
+            }
+        };
+        wait.await;
+        self.set = None;
     }
 }

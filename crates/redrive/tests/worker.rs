@@ -1,76 +1,20 @@
 //! A worker on the embedded broker: what becomes of records that fail, in every way they can.
 
+mod ground;
+
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ground::{Seen, header, note, orders, run, seen, stage, until, until_status};
 use redrive::testkit::Stage;
 use redrive::{
-    Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Record, Running, Settings, Status,
-    Subscription, Worker,
+    Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Settings, Status, Subscription,
+    Worker,
 };
 use redrive_testkit::delete_topic;
-
-type Seen = Arc<Mutex<Vec<String>>>;
-
-/// A stage with a topic `orders`.
-async fn stage(partitions: i32) -> Stage {
-    let stage = Stage::new().await.unwrap();
-    stage.topic("orders", partitions).await.unwrap();
-    stage
-}
-
-fn orders() -> Subscription {
-    Subscription::new("orders", "g").auto_create(true).retry(Class::Transient, "list(20ms x2)")
-}
-
-async fn run(stage: &Stage, subscription: Subscription) -> Running {
-    Worker::new(stage.cluster())
-        .service("shop")
-        .instance("one")
-        .subscribe(subscription)
-        .start()
-        .await
-        .unwrap()
-}
-
-fn seen() -> (Seen, Seen) {
-    let seen = Seen::default();
-    (seen.clone(), seen)
-}
-
-fn note(seen: &Seen, received: &Received) {
-    seen.lock().unwrap().push(received.text().unwrap_or("-").to_owned());
-}
-
-/// Waits until it is so.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let clock = Clock::system();
-    let deadline = clock.now().steady + Duration::from_secs(30);
-    while !is_so() {
-        assert!(clock.now().steady < deadline, "not in time: {what}");
-        clock.sleep(Duration::from_millis(10)).await;
-    }
-}
-
-async fn until_status(running: &Running, what: &str, is_so: impl FnMut(&Status) -> bool) -> Status {
-    let mut status = running.statuses()[0].clone();
-    let found = tokio::select! {
-        found = status.wait_for(is_so) => found.unwrap().clone(),
-        () = sleep(30) => panic!("not in time: {what}"),
-    };
-    found
-}
-
-async fn sleep(seconds: u64) {
-    Clock::system().sleep(Duration::from_secs(seconds)).await;
-}
-
-fn header<'a>(letter: &'a Record, name: &str) -> &'a str {
-    letter.headers.text(name).unwrap_or_else(|| panic!("no {name} in {:?}", letter.headers))
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_record_becomes_a_letter_once_and_its_neighbours_pass() {

@@ -179,8 +179,9 @@ impl Engine {
         self.starting.remove(&partition);
         self.turns.remove(&partition);
         let now = self.clock.now();
-        for id in self.flow.abandon(partition) {
-            if let Some(slot) = self.attempts.cut_off(id) {
+        let running = self.flow.abandon(partition);
+        if !running.is_empty() {
+            for (id, slot) in self.attempts.cut_off(&running.into_iter().collect()) {
                 self.flow.handled(id, slot, Ok(()), now);
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
@@ -140,6 +141,9 @@ impl Engine {
 
     /// Works until it is told to stop.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
+        let mut alarm = self.clock.alarm();
+        let mut stop = self.stop.clone();
+        let mut stop = std::pin::pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
         let failed = loop {
             let now = self.settle();
             self.give_up(now);
@@ -155,15 +159,20 @@ impl Engine {
             let woken = tokio::select! {
                 Some(news) = self.inbox.recv() => Woken::News(news),
                 event = self.events.next_if(takes_records) => Woken::Event(event),
-                () = self.clock.sleep_until(wake) => Woken::Time,
-                _ = self.stop.wait_for(|stop| *stop), if !stopping => Woken::Stop,
+                () = alarm.ring(wake) => Woken::Time,
+                _ = &mut stop, if !stopping => Woken::Stop,
             };
             match woken {
                 Woken::News(news) => {
-                    self.take(news);
+                    // Whoever else is about to end an attempt does so first: one look at all of them costs
+                    // little more than one at the first.
+                    let_others_run().await;
+                    let now = self.clock.now();
+                    self.take(news, now);
                     while let Ok(news) = self.inbox.try_recv() {
-                        self.take(news);
+                        self.take(news, now);
                     }
+                    self.attempts.sort_done();
                 }
                 Woken::Event(Some(Event::Failed(error))) => break Some(error),
                 Woken::Event(Some(event)) => self.event(event),
@@ -192,23 +201,23 @@ impl Engine {
         let mut now = self.clock.now();
         // Not for ever: what goes on failing at once must not keep the loop from everything else.
         for _ in 0..ROUNDS {
-            now = self.clock.now();
-            let mut idle = true;
-            self.retry_burials(now);
-            self.flow.advance(now);
-            while let Some(action) = self.flow.next_action() {
-                idle = false;
-                self.act(action, now);
-            }
-            self.attempts.took(self.clock.now().steady.saturating_sub(now.steady));
-            self.attempts.start_gathered();
             while let Some(done) = self.attempts.next_done() {
-                idle = false;
                 self.ended(done, now);
             }
-            if idle {
+            self.attempts.end_late(now.steady);
+            self.retry_burials(now);
+            self.flow.advance(now);
+            let mut is_settled = true;
+            while let Some(action) = self.flow.next_action() {
+                is_settled &= matches!(action, Action::Handle(_));
+                self.act(action, now);
+            }
+            self.attempts.start_gathered();
+            self.attempts.end_round();
+            if is_settled && !self.attempts.has_done() {
                 break;
             }
+            now = self.clock.now();
         }
         now
     }
@@ -231,16 +240,9 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, news: News) {
-        let now = self.clock.now();
+    fn take(&mut self, news: News, now: Now) {
         match news {
-            News::Ended(all) => {
-                for done in all {
-                    if self.attempts.accept(&done) {
-                        self.ended(done, now);
-                    }
-                }
-            }
+            News::Ended { runner, answer } => self.attempts.ended(runner, answer),
             News::Published { id, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
                 self.no_longer_stuck(id);
@@ -400,6 +402,7 @@ impl Engine {
             Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake().filter(|_| self.stopping.is_none()),
             self.burials.next_wake(),
+            self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
             self.next_deadline(),
@@ -417,7 +420,7 @@ impl Engine {
     fn tell(&mut self, now: Now) {
         self.look_again(now);
         let since = now.steady.saturating_sub(self.told_at);
-        let is_news = self.status.borrow().problems != self.troubles.list();
+        let is_news = self.told.1 != self.troubles.changes();
         let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
         if since < STATUS && !is_news && !rests {
             return;
@@ -471,6 +474,21 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
             bytes: settled.max_bytes.get() as usize,
         },
     }
+}
+
+/// Goes to the end of the line of tasks that are ready to run on this thread.
+async fn let_others_run() {
+    let mut waited = false;
+    std::future::poll_fn(|context| {
+        if waited {
+            return Poll::Ready(());
+        }
+        waited = true;
+        // Not by the runtime's own yielding, which asks the system for events first.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// What a handler wanted to publish could not be: the attempt failed after all.

@@ -28,7 +28,7 @@ use crate::status::Status;
 use crate::subscription::{Settled, Subscription};
 use crate::topics::{self, Mender};
 use assigning::Found;
-use attempts::Done;
+use attempts::Answer;
 use engine::Engine;
 use saving::Saved;
 use watching::Watched;
@@ -62,8 +62,8 @@ pub(crate) struct Spec {
 
 /// What happened outside of the loop.
 pub(crate) enum News {
-    /// Attempts ended.
-    Ended(Vec<Done>),
+    /// What a runner did has ended.
+    Ended { runner: usize, answer: Answer },
     /// What a handler wanted to publish is confirmed, or not.
     Published { id: Id, result: Result<(), KafkaError> },
     /// Something that is published for a record is not confirmed in time; it is still on its way.
