@@ -220,8 +220,9 @@ impl Admin {
     pub async fn delete_records(&self, below: &Origin) -> Result<i64, Error> {
         let failed = |source| self.unchanged("delete records of", &below.topic, source);
         let mut offsets = TopicPartitionList::new();
+        let to = if below.offset < 0 { Offset::End } else { Offset::Offset(below.offset) };
         offsets
-            .add_partition_offset(below.topic.as_str(), below.partition, Offset::Offset(below.offset))
+            .add_partition_offset(below.topic.as_str(), below.partition, to)
             .map_err(|error| failed(error.into()))?;
         let deleted = self.client().delete_records(&offsets, &options()).await;
         let deleted = deleted.map_err(|error| failed(error.into()))?;

@@ -167,7 +167,9 @@ impl Link {
                 let what = match code {
                     Code::PartitionEOF => return,
                     Code::AutoOffsetReset | Code::OffsetOutOfRange => What::OutOfRange,
-                    code => What::Failed(Error::Trouble { words, source: KafkaError::MessageConsumption(code) }),
+                    code => {
+                        What::Failed(Error::Trouble { words, source: KafkaError::MessageConsumption(code) })
+                    }
                 };
                 came.push(Tailed { partition, turn, what });
                 return;

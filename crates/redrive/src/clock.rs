@@ -1,5 +1,7 @@
 //! What time it is, and waiting until it is later. The only place that asks the system.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use redrive_core::Timestamp;
@@ -8,8 +10,14 @@ use redrive_core::flow::Now;
 use crate::handler::Boxed;
 
 /// The system's clock, or one that a test turns by hand.
+///
+/// The system's goes by the broker's calendar once it has heard of it: due times are the broker's, and a
+/// clock here that is wrong or jumps makes nothing early.
 #[derive(Debug, Clone)]
-pub struct Clock(Kind);
+pub struct Clock {
+    kind: Kind,
+    broker: Arc<Broker>,
+}
 
 #[derive(Debug, Clone)]
 enum Kind {
@@ -17,7 +25,7 @@ enum Kind {
     #[cfg(feature = "testkit")]
     Manual {
         start: Timestamp,
-        passed: std::sync::Arc<tokio::sync::watch::Sender<Duration>>,
+        passed: Arc<tokio::sync::watch::Sender<Duration>>,
     },
 }
 
@@ -26,17 +34,15 @@ impl Clock {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
     pub fn system() -> Self {
-        Self(Kind::System(Instant::now()))
+        Self { kind: Kind::System(Instant::now()), broker: Arc::default() }
     }
 
     /// A clock that stands still at `start` until it is turned with [`Self::advance`].
     #[cfg(feature = "testkit")]
     #[must_use]
     pub fn manual(start: Timestamp) -> Self {
-        Self(Kind::Manual {
-            start,
-            passed: std::sync::Arc::new(tokio::sync::watch::Sender::new(Duration::ZERO)),
-        })
+        let passed = Arc::new(tokio::sync::watch::Sender::new(Duration::ZERO));
+        Self { kind: Kind::Manual { start, passed }, broker: Arc::default() }
     }
 
     /// Turns a clock made by [`Self::manual`] forward; every wait that is over ends.
@@ -45,7 +51,7 @@ impl Clock {
     /// If it is the system's clock.
     #[cfg(feature = "testkit")]
     pub fn advance(&self, by: Duration) {
-        let Kind::Manual { passed, .. } = &self.0 else { panic!("only a manual clock can be turned") };
+        let Kind::Manual { passed, .. } = &self.kind else { panic!("only a manual clock can be turned") };
         passed.send_modify(|passed| *passed += by);
     }
 
@@ -53,11 +59,11 @@ impl Clock {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
     pub fn now(&self) -> Now {
-        match &self.0 {
+        match &self.kind {
             Kind::System(start) => {
-                let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-                Now { steady: start.elapsed(), wall: Timestamp::from_millis(millis) }
+                let steady = start.elapsed();
+                let wall = self.broker.at(steady).unwrap_or_else(system);
+                Now { steady, wall }
             }
             #[cfg(feature = "testkit")]
             Kind::Manual { start, passed } => {
@@ -67,10 +73,31 @@ impl Clock {
         }
     }
 
+    /// The broker had this time, at the latest, when something that we have just read was written.
+    pub(crate) fn heard(&self, broker: Timestamp) {
+        match &self.kind {
+            Kind::System(start) => self.broker.heard(broker, start.elapsed()),
+            #[cfg(feature = "testkit")]
+            Kind::Manual { .. } => {}
+        }
+    }
+
+    /// How far the system's calendar is from the broker's, if the broker was heard of.
+    pub(crate) fn skew(&self) -> Option<Duration> {
+        match &self.kind {
+            Kind::System(start) => {
+                let (ours, theirs) = (system(), self.broker.at(start.elapsed())?);
+                Some(ours.since(theirs).max(theirs.since(ours)))
+            }
+            #[cfg(feature = "testkit")]
+            Kind::Manual { .. } => None,
+        }
+    }
+
     /// Waits until the steady clock shows `until`.
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
     pub async fn sleep_until(&self, until: Duration) {
-        match &self.0 {
+        match &self.kind {
             Kind::System(start) => match start.checked_add(until) {
                 Some(until) => tokio::time::sleep_until(until.into()).await,
                 None => std::future::pending().await,
@@ -96,6 +123,59 @@ impl Clock {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
+fn system() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// For how long the best of what was heard counts: the broker's clock may be set, too.
+const WINDOW: i64 = 30_000;
+const UNHEARD: i64 = i64::MIN;
+
+/// What the broker's calendar shows, at least: what was read was written before, so the broker is never
+/// behind this, however long the reading took.
+#[derive(Debug)]
+struct Broker {
+    /// By how much the broker's calendar is ahead of our steady clock, in milliseconds.
+    ahead: AtomicI64,
+    window: Mutex<Window>,
+}
+
+#[derive(Debug)]
+struct Window {
+    began: i64,
+    best: i64,
+    best_before: i64,
+}
+
+impl Default for Broker {
+    fn default() -> Self {
+        let window = Window { began: 0, best: UNHEARD, best_before: UNHEARD };
+        Self { ahead: AtomicI64::new(UNHEARD), window: Mutex::new(window) }
+    }
+}
+
+impl Broker {
+    fn at(&self, steady: Duration) -> Option<Timestamp> {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        let steady = i64::try_from(steady.as_millis()).unwrap_or(i64::MAX);
+        (ahead != UNHEARD).then(|| Timestamp::from_millis(ahead.saturating_add(steady)))
+    }
+
+    fn heard(&self, broker: Timestamp, steady: Duration) {
+        // Rounded up: what is taken for the broker's time must not be later than it is.
+        let steady = i64::try_from(steady.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX);
+        let ahead = broker.millis().saturating_sub(steady);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if steady - window.began > WINDOW {
+            (window.began, window.best_before, window.best) = (steady, window.best, ahead);
+        }
+        window.best = window.best.max(ahead);
+        self.ahead.store(window.best.max(window.best_before), Ordering::Relaxed);
+    }
+}
+
 /// A wait that is asked for again and again, each time until another moment. It may end early: to set it
 /// anew whenever it could end later would cost more than to look once more.
 pub(crate) struct Alarm {
@@ -116,5 +196,38 @@ impl Alarm {
         };
         wait.await;
         self.set = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_brokers_time_is_never_taken_for_later_than_it_is() {
+        let broker = Broker::default();
+        let steady = Duration::from_millis;
+        assert_eq!(broker.at(steady(5)), None);
+        // Written at 1000, read 40 ms later.
+        broker.heard(Timestamp::from_millis(1_000), steady(100));
+        assert_eq!(broker.at(steady(110)), Some(Timestamp::from_millis(1_010)));
+        broker.heard(Timestamp::from_millis(1_058), steady(120));
+        assert_eq!(broker.at(steady(120)), Some(Timestamp::from_millis(1_058)));
+        // Old news does not set it back.
+        broker.heard(Timestamp::from_millis(7), steady(130));
+        assert_eq!(broker.at(steady(130)), Some(Timestamp::from_millis(1_068)));
+    }
+
+    #[test]
+    fn a_broker_whose_clock_is_set_back_is_believed_after_a_while() {
+        let broker = Broker::default();
+        let mut steady = 0;
+        broker.heard(Timestamp::from_millis(1_000_000), Duration::ZERO);
+        for _ in 0..100 {
+            steady += 1_000;
+            broker.heard(Timestamp::from_millis(500_000 + steady), Duration::from_millis(steady as u64));
+        }
+        let now = broker.at(Duration::from_millis(steady as u64));
+        assert_eq!(now, Some(Timestamp::from_millis(500_000 + steady)));
     }
 }

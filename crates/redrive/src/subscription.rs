@@ -312,14 +312,9 @@ pub(crate) struct Settled {
 
 /// What this version does not carry out: refused, rather than done by halves.
 fn unsupported(settled: &redrive_config::Subscription) -> Vec<String> {
-    use redrive_core::lanes::Followers;
     let mut problems = Vec::new();
     if settled.delay != Delay::Shelf {
         problems.push(format!("delay = \"{}\" is not carried out by this version", settled.delay));
-    }
-    if settled.followers != Followers::Pass {
-        let what = "is not carried out by this version: a closed lane would not survive a restart";
-        problems.push(format!("followers = \"{}\" {what}; write pass", settled.followers));
     }
     problems
 }

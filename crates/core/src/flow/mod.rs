@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::class::Class;
+use crate::failure::Failure;
 use crate::lanes::{Followers, Lanes, Step};
 use crate::offsets::{Offsets, Progress, Ranges, Started};
 use crate::record::Record;
@@ -221,6 +222,10 @@ pub enum Notice {
         record: Arc<Record>,
         /// When it is due.
         due: Timestamp,
+        /// How it failed, and the class of that; none if it only follows another.
+        failure: Option<(Box<Failure>, Class)>,
+        /// How often it was tried.
+        attempts: u32,
     },
     /// Another claimed a partition that is ours: it is claimed again.
     Rival {
@@ -474,6 +479,11 @@ impl Flow {
     /// Offsets that may be committed: everything below is complete and, with a shelf, its log says so.
     pub fn marks(&self) -> impl Iterator<Item = (i32, i64)> {
         self.partitions.iter().filter_map(|(number, _)| Some((number, self.mark(number)?)))
+    }
+
+    /// The partitions that are ours.
+    pub fn partitions(&self) -> impl Iterator<Item = i32> {
+        self.partitions.iter().map(|(number, _)| number)
     }
 
     /// The offset of this partition that may be committed; none while it is being taken over.

@@ -235,7 +235,9 @@ fn past(wait: &Wait) -> Option<Box<Past>> {
     let class = trail.class.unwrap_or(Class::NotReady);
     let trail = Trail { due: None, leader: None, ..trail.clone() };
     let failure = failure(&trail).classed(class);
-    Some(Box::new(Past { trail, history, failure, class, blocked_at: None }))
+    // It was set aside although it met an outage, as others did not: any success since speaks against one.
+    let blocked_at = (class == Class::Outage).then_some(0);
+    Some(Box::new(Past { trail, history, failure, class, blocked_at }))
 }
 
 fn failure(trail: &Trail) -> Failure {

@@ -96,6 +96,13 @@ impl Flow {
         Some(self.partitions.get(partition)?.aside.as_ref()?.owner.phase())
     }
 
+    /// How many records of this partition wait on its shelf.
+    #[must_use]
+    pub fn waiting(&self, partition: i32) -> usize {
+        let aside = self.partitions.get(partition).and_then(|partition| partition.aside.as_ref());
+        aside.map_or(0, |aside| aside.owner.shelf.waiting.len())
+    }
+
     fn start_source(&mut self, number: i32, now: Now) {
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let Some(aside) = &partition.aside else { return };
@@ -234,12 +241,13 @@ impl Flow {
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let offset = wait.record.at.offset;
         let Some(id) = partition.find(offset) else { return };
-        let Some(ticket) = self.tickets.get(id) else { return };
+        let Some(ticket) = self.tickets.get_mut(id) else { return };
         partition.active -= 1;
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
-        let due = wait.due();
+        let (due, attempts, record) = (wait.due(), ticket.attempts(), ticket.record.clone());
+        let failure = ticket.past.take().map(|past| (Box::new(past.failure), past.class));
         self.counts.shelved += 1;
-        self.actions.push_back(Action::Tell(Notice::Shelved { record: ticket.record.clone(), due }));
+        self.actions.push_back(Action::Tell(Notice::Shelved { record, due, failure, attempts }));
         self.cache.insert(number, wait);
         self.forget_ticket(id);
         self.take_steps(number);

@@ -37,12 +37,14 @@ pub struct Committed {
     pub metadata: String,
 }
 
-pub(crate) fn marked(topic: &Topic, marks: &[Mark]) -> Result<TopicPartitionList, KafkaError> {
-    let mut list = TopicPartitionList::with_capacity(marks.len());
-    for mark in marks {
-        let mut element = list.add_partition(topic.as_str(), mark.partition);
-        element.set_offset(Offset::Offset(mark.offset))?;
-        element.set_metadata(&mark.metadata);
+pub(crate) fn marked(marks: &[(Topic, Vec<Mark>)]) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for (topic, marks) in marks {
+        for mark in marks {
+            let mut element = list.add_partition(topic.as_str(), mark.partition);
+            element.set_offset(Offset::Offset(mark.offset))?;
+            element.set_metadata(&mark.metadata);
+        }
     }
     Ok(list)
 }
@@ -50,25 +52,17 @@ pub(crate) fn marked(topic: &Topic, marks: &[Mark]) -> Result<TopicPartitionList
 impl Consumer {
     /// Commits and waits for the broker's word. One commit runs at a time.
     pub async fn commit(&self, marks: Vec<Mark>) -> Result<(), Error> {
-        if marks.is_empty() {
-            return Ok(());
-        }
-        let link = self.link.clone();
-        let _one = self.link.committing.lock().await;
-        let committed =
-            spawn_blocking(move || link.consumer.commit(&marked(&link.topic, &marks)?, CommitMode::Sync));
-        committed.await?.map_err(|source| Error::Commit {
-            topic: self.link.topic.clone(),
-            group: self.link.group.clone(),
-            source,
-        })
+        self.commit_of(self.link.topic.clone(), marks).await
     }
 
     /// As [`Self::commit`], of another topic that the group keeps offsets of.
     pub async fn commit_of(&self, topic: Topic, marks: Vec<Mark>) -> Result<(), Error> {
-        let (link, of) = (self.link.clone(), topic.clone());
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let (link, marks) = (self.link.clone(), [(topic.clone(), marks)]);
         let _one = self.link.committing.lock().await;
-        let committed = spawn_blocking(move || link.consumer.commit(&marked(&of, &marks)?, CommitMode::Sync));
+        let committed = spawn_blocking(move || link.consumer.commit(&marked(&marks)?, CommitMode::Sync));
         committed.await?.map_err(|source| Error::Commit { topic, group: self.link.group.clone(), source })
     }
 

@@ -78,6 +78,8 @@ pub struct Publishing {
     pub late: Late,
     /// The smallest of the limits of the topics that are written; librdkafka's megabyte if absent.
     pub max_message_bytes: Option<usize>,
+    /// How long a record may wait for others to go with.
+    pub linger: Duration,
 }
 
 /// What becomes of a record that is not confirmed in time.
@@ -98,7 +100,12 @@ const BATCH: usize = 128 * 1_024;
 
 impl Default for Publishing {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), late: Late::GiveUp, max_message_bytes: None }
+        Self {
+            timeout: Duration::from_secs(10),
+            late: Late::GiveUp,
+            max_message_bytes: None,
+            linger: Duration::from_millis(5),
+        }
     }
 }
 
@@ -106,7 +113,7 @@ impl Publishing {
     pub(crate) fn config(&self, settings: &Settings) -> ClientConfig {
         let mut config = ClientConfig::new();
         let timeout = self.timeout.as_millis();
-        config.set("linger.ms", "5");
+        config.set("linger.ms", self.linger.as_millis().to_string());
         // A key leads to the partition where other clients of Kafka look for it.
         config.set("partitioner", "murmur2_random");
         // A set-aside record must not make a topic with whatever the broker's defaults are.

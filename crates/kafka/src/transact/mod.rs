@@ -70,12 +70,22 @@ impl Transactions {
         topic: &Topic,
         group: GroupMetadata,
     ) -> Result<(), TransactionFailed> {
-        if marks.is_empty() {
+        self.run_all(outgoing, vec![(topic.clone(), marks)], group).await
+    }
+
+    /// As [`Self::run`], with offsets of several topics.
+    pub async fn run_all(
+        &self,
+        outgoing: Vec<Outgoing>,
+        marks: Vec<(Topic, Vec<Mark>)>,
+        group: GroupMetadata,
+    ) -> Result<(), TransactionFailed> {
+        if marks.iter().all(|(_, marks)| marks.is_empty()) {
             return Err(TransactionFailed::Unmarked);
         }
-        let (producer, topic) = (self.producer.clone(), topic.clone());
+        let producer = self.producer.clone();
         let ran = spawn_blocking(move || {
-            let offsets = marked(&topic, &marks).map_err(TransactionFailed::Broken)?;
+            let offsets = marked(&marks).map_err(TransactionFailed::Broken)?;
             producer.lock().unwrap_or_else(PoisonError::into_inner).run(&outgoing, &offsets, &group.0)
         });
         ran.await.unwrap_or_else(|cut_off| Err(TransactionFailed::CutOff(cut_off)))

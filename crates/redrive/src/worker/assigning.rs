@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use redrive_core::flow::Now;
+use redrive_core::flow::{Located, Now};
 use redrive_core::settings::Start;
-use redrive_kafka::Consumer;
+use redrive_core::shelf::Identity;
+use redrive_kafka::{Consumer, Error as KafkaError};
 use tracing::{debug, info, warn};
 
 use super::News;
@@ -15,7 +16,7 @@ use super::troubles::About;
 /// How long the broker may take to say where a partition begins.
 const ANSWER: Duration = Duration::from_secs(10);
 /// When to look again at a partition that could not begin.
-const AGAIN: Duration = Duration::from_secs(5);
+pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 /// Where a partition begins, or what kept us from finding out.
 pub(crate) type Found = Result<Place, String>;
@@ -36,70 +37,102 @@ pub(crate) struct GivingUp {
 }
 
 impl Engine {
-    /// Partitions are ours: find out where they begin.
+    /// Partitions are ours: their shelves say where they are.
     pub(super) fn assigned(&mut self, partitions: Vec<i32>) {
         info!(?partitions, "assigned");
-        self.look(partitions);
+        let now = self.clock.now();
+        for partition in partitions {
+            self.take_over(partition, now);
+        }
     }
 
-    fn look(&mut self, partitions: Vec<i32>) {
+    /// A shelf is ours, and says how far its source has come: find out where that begins.
+    pub(super) fn look(&mut self, partition: i32, mark: Option<i64>) {
         self.looks += 1;
         let look = self.looks;
-        for partition in &partitions {
-            self.starting.insert(*partition, Starting { look, again: None });
-        }
+        self.starting.insert(partition, Starting { look, again: None });
         let (consumer, news) = (self.consumer.clone(), self.news.clone());
         let (start, accept_loss) = (self.spec.settled.settled.start, self.spec.accept_loss);
         let tag = self.saving.tag().to_owned();
         tokio::spawn(async move {
-            let found = find(&consumer, &partitions, start, accept_loss, &tag).await;
-            let _ = news.send(News::Found { look, found });
+            let found = find(&consumer, partition, mark, start, accept_loss, &tag).await;
+            let _ = news.send(News::Found { look, partition, found });
         });
     }
 
-    pub(super) fn found(&mut self, look: u64, found: Vec<(i32, Found)>, now: Now) {
-        for (partition, found) in found {
-            // Revoked or lost while we asked, and maybe ours again since.
-            let is_asked = self.starting.get(&partition).is_some_and(|starting| starting.look == look);
-            if !is_asked || self.is_stopping() {
-                continue;
+    pub(super) fn found(&mut self, look: u64, partition: i32, found: Found, now: Now) {
+        // Revoked or lost while we asked, and maybe ours again since.
+        let is_asked = self.starting.get(&partition).is_some_and(|starting| starting.look == look);
+        if !is_asked || self.is_stopping() {
+            return;
+        }
+        match found {
+            Ok(Place::Committed(_)) => {
+                self.starting.remove(&partition);
+                self.flow.located(partition, Located::GoesOn, now);
             }
-            let (offset, is_new) = match found {
-                Ok(Place::Committed(offset)) => (offset, false),
-                Ok(Place::New(offset)) => (offset, true),
-                Ok(Place::Gap(what)) => {
-                    let what = format!("partition {partition} does not begin: {what}");
-                    let remedy = "find out what happened; to go on without what is gone, start with --accept-loss \
-                                  (in code: Worker::accept_loss)";
-                    self.troubles.raise(About::Stopped(partition), what, remedy);
-                    continue;
-                }
-                Err(what) => {
-                    let what = format!("partition {partition} does not begin yet: {what}");
-                    self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
-                    self.look_later(partition, now.steady.saturating_add(AGAIN));
-                    continue;
-                }
-            };
-            self.begin(partition, offset, is_new, now);
+            Ok(Place::New(offset)) => {
+                self.starting.remove(&partition);
+                self.flow.located(partition, Located::BeginsAt(offset), now);
+            }
+            Ok(Place::Gap(what)) => {
+                let what = format!("partition {partition} does not begin: {what}");
+                let remedy = "find out what happened; to go on without what is gone, start with --accept-loss \
+                              (in code: Worker::accept_loss)";
+                self.troubles.raise(About::Stopped(partition), what, remedy);
+            }
+            Err(what) => {
+                let what = format!("partition {partition} does not begin yet: {what}");
+                self.abandon(partition);
+                self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
+                self.look_later(partition, now.steady.saturating_add(AGAIN));
+            }
         }
     }
 
-    fn begin(&mut self, partition: i32, offset: i64, is_new: bool, now: Now) {
+    pub(super) fn foreign(&mut self, partition: i32, theirs: &Identity) {
+        let settled = &self.spec.settled.settled;
+        let is_ours = theirs.topic == settled.topic.as_str() && theirs.group == settled.group;
+        if is_ours && self.spec.accept_loss {
+            self.clear_shelf(partition);
+            return;
+        }
+        let (shelf, topic) = (&settled.shelf, &settled.topic);
+        let (what, remedy) = match is_ours {
+            true => (
+                format!(
+                    "partition {partition} does not begin: {topic} was deleted and made anew, and {shelf} holds what \
+                     waits of the earlier one"
+                ),
+                format!("make sure that nothing in {shelf} is wanted, then delete it and start again"),
+            ),
+            false => (
+                format!(
+                    "partition {partition} does not begin: {shelf} belongs to the group {} of the topic {}",
+                    theirs.group, theirs.topic
+                ),
+                "give one of the two another name: topics.shelf".to_owned(),
+            ),
+        };
+        self.abandon(partition);
+        self.troubles.raise(About::Stopped(partition), what, &remedy);
+    }
+
+    /// The source of a partition may be read.
+    pub(super) fn begin(&mut self, partition: i32, offset: i64, now: Now) {
         match self.consumer.begin(partition, offset) {
             Ok(turn) => {
                 info!(partition, offset, "begun");
                 self.starting.remove(&partition);
                 self.troubles.clear(About::Stopped(partition));
                 self.turns.insert(partition, turn);
-                self.flow.begin(partition, offset);
-                // A new group's place is committed before it has done anything: otherwise one that began
-                // at the end would begin at another end after a restart.
-                self.saving.begin(partition, (!is_new).then_some(offset));
+                self.saving.begin(partition);
             }
             Err(error) if error.group_moved_on() => debug!(partition, %error, "not ours any more"),
             Err(error) => {
-                self.troubles.raise(About::Stopped(partition), chain(&error), "it is tried again by itself");
+                let what = chain(&error);
+                self.abandon(partition);
+                self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
                 self.look_later(partition, now.steady.saturating_add(AGAIN));
             }
         }
@@ -112,8 +145,8 @@ impl Engine {
         }
         let due = self.starting.iter().filter(|(_, one)| one.again.is_some_and(|at| at <= now.steady));
         let due: Vec<_> = due.map(|(partition, _)| *partition).collect();
-        if !due.is_empty() {
-            self.look(due);
+        for partition in due {
+            self.take_over(partition, now);
         }
     }
 
@@ -125,9 +158,7 @@ impl Engine {
     pub(super) fn out_of_range(&mut self, partition: i32, now: Now) {
         let position = self.flow.position(partition);
         warn!(partition, position, "the offset to read next is not there");
-        self.turns.remove(&partition);
-        self.abandon(partition);
-        self.look_later(partition, now.steady);
+        self.take_over_again(partition, "its source is out of range", now);
     }
 
     /// The group wants partitions back: nothing new of them starts, what runs may end.
@@ -188,51 +219,50 @@ impl Engine {
         let flow = &self.flow;
         self.burials.forget(|id| flow.ticket(id).is_none());
         self.saving.forget(partition);
+        self.shelves.forget(partition);
         self.troubles.forget(partition);
     }
 }
 
 async fn find(
     consumer: &Consumer,
-    partitions: &[i32],
+    partition: i32,
+    mark: Option<i64>,
     start: Start,
     accept_loss: bool,
     tag: &str,
-) -> Vec<(i32, Found)> {
-    let known = async {
-        let count = consumer.partitions().await?;
-        let all: Vec<_> = (0..count.max(partitions.iter().max().map_or(0, |most| most + 1))).collect();
-        consumer.committed(&all, ANSWER).await
+) -> Found {
+    let find = async {
+        let count = consumer.partitions().await?.max(partition + 1);
+        let committed = consumer.committed(&(0..count).collect::<Vec<_>>(), ANSWER).await?;
+        let bounds = consumer.bounds(partition).await?;
+        let one = committed.iter().find(|one| one.partition == partition);
+        let one_tag = one.and_then(|one| Tag::read(&one.metadata));
+        let offset = one.and_then(|one| one.offset);
+        // Somebody else's commit is an operator's: he wants the group there.
+        let reset = offset.filter(|_| one_tag.is_none());
+        let at_time = match start {
+            Start::At(time) if reset.or(mark).or(offset).is_none() => {
+                consumer.offset_at(partition, time).await?
+            }
+            Start::At(_) | Start::Earliest | Start::Latest => None,
+        };
+        let known_partitions = committed.iter().filter_map(|one| Tag::read(&one.metadata)?.partitions).min();
+        let ran_before = committed.iter().any(|one| one.offset.is_some());
+        let known = Known {
+            committed: reset.or(mark).or(offset),
+            of_another_topic: one.is_some_and(|one| is_of_another(&one.metadata, tag)),
+            came_later: known_partitions.map_or(ran_before, |known| partition >= known),
+            bounds,
+            at_time,
+        };
+        Ok::<_, KafkaError>(match place(known, start, accept_loss) {
+            // What the log of the shelf does not say yet is written there first.
+            Place::Committed(offset) if reset.is_some() || mark.is_none() => Place::New(offset),
+            place => place,
+        })
     };
-    let committed = match known.await {
-        Ok(committed) => committed,
-        Err(error) => {
-            let what = chain(&error);
-            return partitions.iter().map(|partition| (*partition, Err(what.clone()))).collect();
-        }
-    };
-    let ran_before = committed.iter().any(|one| one.offset.is_some());
-    let known_partitions = committed.iter().filter_map(|one| Tag::read(&one.metadata)?.partitions).min();
-    // Side by side: one that nobody leads now does not keep the others waiting.
-    let looks = partitions.iter().map(|partition| {
-        let one = committed.iter().find(|one| one.partition == *partition);
-        let committed = one.and_then(|one| one.offset);
-        let of_another_topic = one.is_some_and(|one| is_of_another(&one.metadata, tag));
-        let came_later = known_partitions.map_or(ran_before, |known| *partition >= known);
-        async move {
-            let bounds = consumer.bounds(*partition).await;
-            let at_time = match start {
-                Start::At(time) if committed.is_none() => consumer.offset_at(*partition, time).await,
-                Start::At(_) | Start::Earliest | Start::Latest => Ok(None),
-            };
-            let place = bounds.and_then(|bounds| {
-                let known = Known { committed, of_another_topic, came_later, bounds, at_time: at_time? };
-                Ok(place(known, start, accept_loss))
-            });
-            (*partition, place.map_err(|error| chain(&error)))
-        }
-    });
-    futures_util::future::join_all(looks).await
+    find.await.map_err(|error| chain(&error))
 }
 
 /// What we commit beside an offset.

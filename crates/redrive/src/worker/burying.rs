@@ -221,7 +221,7 @@ impl Engine {
 
     /// The partition goes on, unless another letter of it is refused.
     pub(super) fn release(&mut self, partition: i32) {
-        if !self.burials.holds(partition) {
+        if !self.burials.holds(partition) && !self.is_shelf_stuck(partition) {
             self.troubles.clear(About::Held(partition));
             self.flow.hold(partition, false);
         }

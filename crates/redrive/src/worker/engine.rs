@@ -6,20 +6,25 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
+use redrive_core::flow::{
+    Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, ShelfSettings, Slot,
+};
 use redrive_core::settings::Delivery;
-use redrive_core::{Class, Failure, Route};
+use redrive_core::shelf::Identity;
+use redrive_core::{Class, Failure, Route, duration};
 use redrive_kafka::{
     Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
-    Refusal, Settings, Turn, join,
+    Refusal, Settings, Tailed, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
+use uuid::Uuid;
 
 use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::saving::Saving;
+use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
 use super::watching::Watch;
 use super::{News, Spec};
@@ -33,6 +38,8 @@ use crate::status::Status;
 const STATUS: Duration = Duration::from_secs(1);
 /// How many rounds are done before the loop looks at what else there is.
 const ROUNDS: u32 = 64;
+/// How far the clock may be from the broker's before that is said.
+const SKEW: Duration = Duration::from_secs(1);
 /// The least time between two states that are told because nothing is left to do.
 const BREATH: Duration = Duration::from_millis(10);
 
@@ -40,6 +47,7 @@ const BREATH: Duration = Duration::from_millis(10);
 enum Woken {
     News(News),
     Event(Option<Event>),
+    Shelf(Vec<Tailed>),
     Time,
     Stop,
 }
@@ -57,6 +65,7 @@ pub(crate) struct Engine {
     pub(super) attempts: Attempts,
     pub(super) burials: Burials,
     pub(super) saving: Saving,
+    pub(super) shelves: Shelves,
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
@@ -91,6 +100,7 @@ impl Engine {
             // What is published again because its confirmation was late would be there twice.
             late: Late::GoOn,
             max_message_bytes: spec.max_message_bytes,
+            ..Publishing::default()
         };
         let publisher = Publisher::new(cluster.settings(), &publishing)?;
         let mut saving = match settled.delivery {
@@ -110,7 +120,10 @@ impl Engine {
         }
         let (consumer, events) =
             join(ConsumerSettings::of(kafka, settled.topic.clone(), settled.group.clone()))?;
+        let shelf_publisher = Publisher::new(cluster.settings(), &shelf_publishing(&publishing))?;
+        let shelves = Shelves::new(cluster.settings(), settled.shelf.clone(), shelf_publisher)?;
         let engine = Self {
+            shelves,
             flow: Flow::new(flow_settings(&spec)),
             clock,
             consumer,
@@ -159,6 +172,7 @@ impl Engine {
             let woken = tokio::select! {
                 Some(news) = self.inbox.recv() => Woken::News(news),
                 event = self.events.next_if(takes_records) => Woken::Event(event),
+                Some(tailed) = self.shelves.tailed.recv() => Woken::Shelf(tailed),
                 () = alarm.ring(wake) => Woken::Time,
                 _ = &mut stop, if !stopping => Woken::Stop,
             };
@@ -177,6 +191,7 @@ impl Engine {
                 Woken::Event(Some(Event::Failed(error))) => break Some(error),
                 Woken::Event(Some(event)) => self.event(event),
                 Woken::Event(None) => break None,
+                Woken::Shelf(tailed) => self.tailed(tailed),
                 Woken::Time => {}
                 Woken::Stop => self.begin_to_stop(),
             }
@@ -206,12 +221,15 @@ impl Engine {
             }
             self.attempts.end_late(now.steady);
             self.retry_burials(now);
+            self.retry_shelves(now);
             self.flow.advance(now);
             let mut is_settled = true;
             while let Some(action) = self.flow.next_action() {
                 is_settled &= matches!(action, Action::Handle(_));
                 self.act(action, now);
             }
+            self.append();
+            self.pick();
             self.attempts.start_gathered();
             self.attempts.end_round();
             if is_settled && !self.attempts.has_done() {
@@ -228,7 +246,13 @@ impl Engine {
             Action::Bury(id) => self.bury(id, now),
             Action::Pause(partition) => self.ease(partition, "pause", Consumer::pause),
             Action::Resume(partition) => self.ease(partition, "resume", Consumer::resume),
-            Action::Tell(notice) => self.notice(notice),
+            Action::Claim { partition, entry } => self.claim(partition, entry),
+            Action::Prove { partition, claim, at } => self.prove(partition, claim, at),
+            Action::Locate { partition, mark } => self.look(partition, mark),
+            Action::Start { partition, from } => self.begin(partition, from, now),
+            Action::Fetch { partition, at } => self.fetch(partition, at),
+            Action::Trim { partition, to } => self.trim(partition, to),
+            Action::Tell(notice) => self.notice(notice, now),
         }
     }
 
@@ -251,7 +275,8 @@ impl Engine {
             News::Late { id, error } => self.late(id, &error),
             News::Buried { id, result } => self.buried(id, result, now),
             News::Saved(saved) => self.saved(saved, now),
-            News::Found { look, found } => self.found(look, found, now),
+            News::Shelved(shelved) => self.shelved(shelved, now),
+            News::Found { look, partition, found } => self.found(look, partition, found, now),
             News::Watched(watched) => self.watched(watched),
         }
     }
@@ -328,7 +353,7 @@ impl Engine {
         });
     }
 
-    fn notice(&mut self, notice: Notice) {
+    fn notice(&mut self, notice: Notice, now: Now) {
         match notice {
             Notice::Routed { id, class, route, wait } => {
                 let Some(ticket) = self.flow.ticket(id) else { return };
@@ -336,9 +361,30 @@ impl Engine {
                 info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
                 if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
                     self.hear(id, Heard::BeforeAside);
-                    self.hear(id, Heard::AfterAside);
                 }
             }
+            Notice::Shelved { record, due, failure, attempts } => {
+                debug!(origin = %record.at, %due, "set aside");
+                let class = failure.as_ref().map(|(_, class)| *class);
+                let failure = failure.as_ref().map(|(failure, _)| &**failure);
+                self.tell_listeners(&Heard::AfterAside(Told { record: &record, failure, class, attempts }));
+            }
+            Notice::Rival { partition } => info!(partition, "another claimed the shelf; it is claimed again"),
+            Notice::Foreign { partition, identity } => self.foreign(partition, &identity),
+            Notice::Gone { partition, at } => {
+                warn!(partition, at, "an entry of the shelf that has to be there is not");
+                self.take_over_again(partition, "an entry is missing", now);
+            }
+            Notice::Full { partition, records, bytes } => {
+                let what = format!(
+                    "{records} records ({bytes} bytes) of partition {partition} wait, as many as may: nothing new of \
+                     it starts"
+                );
+                let remedy = "see what they wait for: redrive delayed list; shelf.max-records and \
+                              shelf.max-bytes set the limit";
+                self.troubles.raise(About::Full(partition), what, remedy);
+            }
+            Notice::Room { partition } => self.troubles.clear(About::Full(partition)),
             Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
             Notice::Blocked { partition, surge } => {
                 let what = match (partition, surge) {
@@ -371,10 +417,13 @@ impl Engine {
             class: past.map(|past| past.class),
             attempts: ticket.attempts(),
         };
+        self.tell_listeners(&event(told));
+    }
+
+    fn tell_listeners(&self, heard: &Heard<'_>) {
         for listener in &self.spec.settled.listeners {
-            let heard = event(told);
-            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(&heard))).is_err() {
-                error!(origin = %ticket.record.at, "a listener panicked");
+            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(heard))).is_err() {
+                error!(?heard, "a listener panicked");
             }
         }
     }
@@ -397,10 +446,11 @@ impl Engine {
         self.stopping.is_some()
     }
 
-    fn next_wake(&self, now: Now) -> Duration {
+    fn next_wake(&mut self, now: Now) -> Duration {
         let wakes = [
             Some(self.told_at.saturating_add(self.until_told())),
-            self.flow.next_wake().filter(|_| self.stopping.is_none()),
+            self.flow.next_wake(now).filter(|_| self.stopping.is_none()),
+            self.shelves.next_wake(),
             self.burials.next_wake(),
             self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),
@@ -442,6 +492,13 @@ impl Engine {
             }
             false => self.troubles.clear(About::Loss),
         }
+        match self.clock.skew().filter(|skew| *skew > SKEW) {
+            Some(skew) => {
+                let what = format!("the clock here and the broker's are {} apart", duration::print(skew));
+                self.troubles.raise(About::Clock, what, "set the clocks; nothing is early meanwhile");
+            }
+            None => self.troubles.clear(About::Clock),
+        }
         self.told = (self.flow.counts(), self.troubles.changes());
         let problems = self.troubles.list();
         self.status.send_modify(|status| {
@@ -473,6 +530,16 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
             records: settled.max_records.get() as usize,
             bytes: settled.max_bytes.get() as usize,
         },
+        shelf: Some(ShelfSettings {
+            identity: Identity {
+                topic: settled.topic.to_string(),
+                topic_id: spec.topic_id.map(|id| id.to_string()),
+                group: settled.group.clone(),
+            },
+            process: Uuid::new_v4().as_u64_pair().0,
+            cache: 64 << 20,
+            limits: Limits { records: 5_000_000, bytes: 8 << 30 },
+        }),
     }
 }
 

@@ -6,6 +6,7 @@ mod burying;
 mod engine;
 mod place;
 mod saving;
+mod shelves;
 mod troubles;
 mod watching;
 
@@ -31,6 +32,7 @@ use assigning::Found;
 use attempts::Answer;
 use engine::Engine;
 use saving::Saved;
+use shelves::Shelved;
 use watching::Watched;
 
 /// Runs subscriptions on a cluster.
@@ -72,8 +74,10 @@ pub(crate) enum News {
     Buried { id: Id, result: Result<Origin, KafkaError> },
     /// Offsets are committed, or not.
     Saved(Saved),
-    /// Where partitions begin.
-    Found { look: u64, found: Vec<(i32, Found)> },
+    /// Something came of what was asked of a shelf.
+    Shelved(Shelved),
+    /// Where a partition begins.
+    Found { look: u64, partition: i32, found: Found },
     /// The topics were looked at.
     Watched(Watched),
 }

@@ -1,6 +1,6 @@
 //! Which offsets are safe at the broker: by commits, or by transactions that carry the output too.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +25,8 @@ const COMMIT: Duration = Duration::from_secs(1);
 const TRANSACTION: Duration = Duration::from_millis(50);
 /// The least time between two tries when someone waits for them.
 const HURRY: Duration = Duration::from_millis(20);
-/// What goes into one transaction at most: it has to end within its time.
-const MOST_IN_ONE: usize = 5_000;
-const MOST_BYTES_IN_ONE: usize = 16 << 20;
-/// What may wait for its transaction before no more records are taken.
-const MOST_WAITING: usize = 20_000;
+/// What may wait for its transaction before no more records are taken: that has to end within its time.
+const MOST_WAITING: usize = 10_000;
 
 /// What is safe, and what is not yet.
 pub(crate) struct Saving {
@@ -48,6 +45,8 @@ struct Transacting {
     /// What is published together with the offset that made it.
     waiting: BTreeMap<(i32, i64), Vec<Waiting>>,
     count: usize,
+    /// Entries for shelves that are in no committed transaction yet, in their order.
+    entries: Vec<(i32, Outgoing)>,
     /// Partitions with something that was refused, and when to try them again.
     refused: HashMap<i32, Duration>,
 }
@@ -58,19 +57,23 @@ struct Waiting {
     letter: Option<(Letter, Size)>,
 }
 
-impl Waiting {
-    fn bytes(&self) -> usize {
-        let length = |bytes: Option<&bytes::Bytes>| bytes.map_or(0, bytes::Bytes::len);
-        length(self.outgoing.key.as_ref()) + length(self.outgoing.value.as_ref()) + 100
-    }
-}
-
 /// How a commit or a transaction ended.
 pub(crate) struct Saved {
     marks: Vec<(i32, i64)>,
-    /// Where in the flow each published record came from, in their order.
-    sources: Vec<((i32, i64), usize)>,
+    /// What else it was about.
+    partitions: Vec<i32>,
+    /// Where each published record came from, in their order.
+    sources: Vec<Source>,
     result: Result<(), Failed>,
+}
+
+/// Where something that is published came from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// The output or letter of a record: its place, and which of them.
+    Record((i32, i64), usize),
+    /// The owner of a shelf partition.
+    Entry(i32),
 }
 
 enum Failed {
@@ -101,6 +104,7 @@ impl Saving {
             transactions: Arc::new(Mutex::new(transactions)),
             waiting: BTreeMap::new(),
             count: 0,
+            entries: Vec::new(),
             refused: HashMap::new(),
         };
         Ok(Self { transactions: Some(transacting), ..Self::commits() })
@@ -127,12 +131,13 @@ impl Saving {
         self.transactions.as_ref().is_none_or(|transactions| transactions.count < MOST_WAITING)
     }
 
-    /// A partition begins; `saved` is what the group has committed of it.
-    pub(super) fn begin(&mut self, partition: i32, saved: Option<i64>) {
-        self.forget(partition);
-        if let Some(offset) = saved {
-            self.saved.insert(partition, offset);
-        }
+    /// A partition begins: nothing of it is committed by us yet.
+    pub(super) fn begin(&mut self, partition: i32) {
+        self.saved.remove(&partition);
+    }
+
+    pub(super) fn shared_transactions(&self) -> Option<Arc<Mutex<Transactions>>> {
+        Some(self.transactions.as_ref()?.transactions.clone())
     }
 
     pub(super) fn forget(&mut self, partition: i32) {
@@ -141,6 +146,7 @@ impl Saving {
             transactions.refused.remove(&partition);
             let kept = |at: &(i32, i64), _: &mut Vec<Waiting>| at.0 != partition;
             transactions.waiting.retain(kept);
+            transactions.entries.retain(|(of, _)| *of != partition);
             transactions.count = transactions.waiting.values().map(Vec::len).sum();
         }
     }
@@ -166,11 +172,12 @@ impl Saving {
     }
 
     pub(super) fn is_saved(&self, partition: i32, flow: &Flow) -> bool {
-        flow.mark(partition).is_none_or(|mark| self.saved.get(&partition) == Some(&mark))
+        flow.is_written(partition)
+            && flow.mark(partition).is_none_or(|mark| self.saved.get(&partition) == Some(&mark))
     }
 
     pub(super) fn is_done(&self, flow: &Flow) -> bool {
-        !self.is_running && flow.marks().all(|(partition, _)| self.is_saved(partition, flow))
+        !self.is_running && flow.partitions().all(|partition| self.is_saved(partition, flow))
     }
 
     fn interval(&self) -> Duration {
@@ -189,7 +196,7 @@ impl Saving {
         if !hurry && self.next > now.steady {
             return Some(self.next);
         }
-        if flow.marks().all(|(partition, _)| self.is_saved(partition, flow)) {
+        if flow.partitions().all(|partition| self.is_saved(partition, flow)) {
             return None;
         }
         Some(self.next.max(now.steady))
@@ -210,22 +217,24 @@ impl Engine {
         if self.saving.is_running || now.steady < self.saving.next {
             return;
         }
-        let marks: Vec<_> = self
-            .flow
-            .marks()
-            .filter(|(partition, mark)| self.saving.saved.get(partition) != Some(mark))
-            .collect();
+        for partition in self.turns.keys() {
+            self.flow.checkpoint(*partition);
+        }
+        self.append();
         let interval = match hurry {
             true => self.saving.interval().min(HURRY),
             false => self.saving.interval(),
         };
         self.saving.next = now.steady.saturating_add(interval);
-        if marks.is_empty() {
+        if self.saving.is_transactional() {
+            self.transact(now);
             return;
         }
-        match self.saving.transactions {
-            None => self.commit(marks),
-            Some(_) => self.transact(marks, now),
+        let marks =
+            self.flow.marks().filter(|(partition, mark)| self.saving.saved.get(partition) != Some(mark));
+        let marks: Vec<_> = marks.collect();
+        if !marks.is_empty() {
+            self.commit(marks);
         }
     }
 
@@ -235,7 +244,8 @@ impl Engine {
         let (consumer, news, all) = (self.consumer.clone(), self.news.clone(), self.marks(&marks));
         tokio::spawn(async move {
             let result = consumer.commit(all).await.map_err(Failed::Commit);
-            let _ = news.send(News::Saved(Saved { marks, sources: Vec::new(), result }));
+            let _ =
+                news.send(News::Saved(Saved { marks, partitions: Vec::new(), sources: Vec::new(), result }));
         });
     }
 
@@ -249,7 +259,7 @@ impl Engine {
         marks.iter().map(mark).collect()
     }
 
-    fn transact(&mut self, mut marks: Vec<(i32, i64)>, now: Now) {
+    fn transact(&mut self, now: Now) {
         // Captured first: if a loss was told by then it is found below, and if not, then this is of the
         // generation that still owned everything, and a later owner's group refuses it.
         let Some(group) = self.consumer.group_metadata() else { return };
@@ -257,42 +267,50 @@ impl Engine {
             self.saving.next = now.steady;
             return;
         }
-        let Saving { transactions: Some(transacting), saved, .. } = &mut self.saving else { return };
-        transacting.refused.retain(|_, again| *again > now.steady);
-        marks.retain(|(partition, _)| !transacting.refused.contains_key(partition));
-        if marks.is_empty() {
-            return;
+        let Some(transacting) = &mut self.saving.transactions else { return };
+        while let Some((partition, entry)) = self.flow.next_append() {
+            transacting.entries.push((partition, self.shelves.outgoing(partition, &entry)));
         }
-        let (mut outgoing, mut sources, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for (partition, mark) in &mut marks {
-            for (at, waiting) in transacting.waiting.range((*partition, i64::MIN)..(*partition, *mark)) {
-                let more: usize = waiting.iter().map(Waiting::bytes).sum();
-                let is_full =
-                    outgoing.len() + waiting.len() > MOST_IN_ONE || bytes + more > MOST_BYTES_IN_ONE;
-                if is_full && !outgoing.is_empty() {
-                    // All below is complete, so any lower mark is right too; the rest is for the next one.
-                    *mark = at.1;
-                    break;
-                }
-                bytes += more;
-                for (index, one) in waiting.iter().enumerate() {
-                    outgoing.push(one.outgoing.clone());
-                    sources.push((*at, index));
-                }
+        transacting.refused.retain(|_, again| *again > now.steady);
+        let is_refused = |partition: &i32| transacting.refused.contains_key(partition);
+        let (mut outgoing, mut sources) = (Vec::new(), Vec::new());
+        let mut partitions = BTreeSet::new();
+        // What is complete by a checkpoint goes with it, all of it.
+        for (at, waiting) in transacting.waiting.iter().filter(|(at, _)| !is_refused(&at.0)) {
+            partitions.insert(at.0);
+            for (index, one) in waiting.iter().enumerate() {
+                outgoing.push(one.outgoing.clone());
+                sources.push(Source::Record(*at, index));
             }
         }
-        marks.retain(|(partition, mark)| saved.get(partition) != Some(mark));
-        if marks.is_empty() {
+        for (partition, entry) in transacting.entries.iter().filter(|(of, _)| !is_refused(of)) {
+            partitions.insert(*partition);
+            outgoing.push(entry.clone());
+            sources.push(Source::Entry(*partition));
+        }
+        let marks: Vec<_> = self.flow.marks().filter(|(partition, _)| !is_refused(partition)).collect();
+        let is_new = |(partition, mark): &(i32, i64)| self.saving.saved.get(partition) != Some(mark);
+        if partitions.is_empty() && !marks.iter().any(is_new) {
             return;
         }
+        partitions.extend(marks.iter().map(|(partition, _)| *partition));
         let transactions = transacting.transactions.clone();
         self.saving.is_running = true;
-        self.saving.running = marks.iter().map(|(partition, _)| *partition).collect();
-        let (news, all) = (self.news.clone(), self.marks(&marks));
-        let topic = self.spec.settled.settled.topic.clone();
+        // The fence of each partition is that of its shelf, whether its source has a mark yet or not.
+        let fences = partitions.iter().map(|partition| Mark {
+            partition: *partition,
+            offset: 0,
+            metadata: String::new(),
+        });
+        let all = vec![
+            (self.shelves.topic.clone(), fences.collect::<Vec<_>>()),
+            (self.spec.settled.settled.topic.clone(), self.marks(&marks)),
+        ];
+        self.saving.running = partitions.iter().copied().collect();
+        let news = self.news.clone();
         tokio::spawn(async move {
             let mut transactions = transactions.lock_owned().await;
-            let result = transactions.run(outgoing, all, &topic, group).await;
+            let result = transactions.run_all(outgoing, all, group).await;
             // Nobody else has this transactional id: whoever fenced it off was the broker, by a timeout.
             if let Err(failed) = &result
                 && failed.ends_the_producer()
@@ -304,7 +322,8 @@ impl Engine {
             }
             let result = result.map_err(Failed::Transaction);
             drop(transactions);
-            let _ = news.send(News::Saved(Saved { marks, sources, result }));
+            let partitions = partitions.into_iter().collect();
+            let _ = news.send(News::Saved(Saved { marks, partitions, sources, result }));
         });
     }
 
@@ -320,7 +339,9 @@ impl Engine {
                     if self.turns.contains_key(&partition) {
                         self.saving.saved.insert(partition, mark);
                     }
-                    self.forget_published(partition, mark);
+                }
+                self.forget_published(&saved.sources);
+                for partition in saved.partitions {
                     self.release(partition);
                 }
             }
@@ -342,26 +363,18 @@ impl Engine {
                     self.troubles.raise(About::Commits, what, "it is tried again by itself; nothing is lost");
                 }
                 if failed.ends_the_producer() || matches!(failed, TransactionFailed::CutOff(_)) {
-                    self.begin_again(&saved.marks, now);
+                    self.begin_again(&saved.partitions, now);
                 }
                 self.try_again(&failed, now);
             }
         }
     }
 
-    /// Whether the transaction of these was committed is not known: the group's offsets say. To run it again
-    /// could make two of what it published, so what is not committed is handled again.
-    fn begin_again(&mut self, marks: &[(i32, i64)], now: Now) {
-        for (partition, _) in marks {
-            if !self.turns.contains_key(partition) {
-                continue;
-            }
-            self.abandon(*partition);
-            let is_asked_back =
-                self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(partition));
-            if !is_asked_back {
-                self.look_later(*partition, now.steady);
-            }
+    /// Whether the transaction of these was committed is not known: the logs of their shelves say. To run it
+    /// again could make two of what it published, so what is not committed is handled again.
+    fn begin_again(&mut self, partitions: &[i32], now: Now) {
+        for partition in partitions {
+            self.take_over_again(*partition, "a transaction ended without a word", now);
         }
     }
 
@@ -371,36 +384,51 @@ impl Engine {
         self.saving.next = now.steady.saturating_add(self.saving.interval());
     }
 
-    fn forget_published(&mut self, partition: i32, mark: i64) {
+    fn forget_published(&mut self, sources: &[Source]) {
         let Some(transacting) = &mut self.saving.transactions else { return };
-        let mut later = transacting.waiting.split_off(&(partition, i64::MIN));
-        let mut above = later.split_off(&(partition, mark));
-        transacting.waiting.append(&mut above);
-        transacting.count = transacting.count.saturating_sub(later.values().map(Vec::len).sum());
+        let mut entries: HashMap<i32, usize> = HashMap::new();
+        let mut records: HashMap<(i32, i64), usize> = HashMap::new();
+        for source in sources {
+            match source {
+                Source::Record(at, _) => *records.entry(*at).or_default() += 1,
+                Source::Entry(partition) => *entries.entry(*partition).or_default() += 1,
+            }
+        }
+        for (at, published) in records {
+            let Some(waiting) = transacting.waiting.get_mut(&at) else { continue };
+            // A record that came back may have published again since.
+            waiting.drain(..published.min(waiting.len()));
+            transacting.count = transacting.count.saturating_sub(published);
+            if waiting.is_empty() {
+                transacting.waiting.remove(&at);
+            }
+        }
+        transacting.entries.retain(|(partition, _)| match entries.get_mut(partition) {
+            Some(published) if *published > 0 => {
+                *published -= 1;
+                false
+            }
+            Some(_) | None => true,
+        });
     }
 
     /// Something in the transaction cannot be published: a letter is made smaller, anything else waits
     /// with its partition.
-    fn refused(
-        &mut self,
-        sources: &[((i32, i64), usize)],
-        index: usize,
-        kind: Refusal,
-        error: &KafkaError,
-        now: Now,
-    ) {
+    fn refused(&mut self, sources: &[Source], index: usize, kind: Refusal, error: &KafkaError, now: Now) {
         self.saving.next = now.steady;
-        let Some((at, nth)) = sources.get(index).copied() else {
-            self.try_again(error, now);
-            return;
+        let partition = match sources.get(index).copied() {
+            None => {
+                self.try_again(error, now);
+                return;
+            }
+            Some(Source::Record(at, nth)) if self.shrink(at, nth, kind) => return,
+            Some(Source::Record(at, _)) => at.0,
+            Some(Source::Entry(partition)) => partition,
         };
-        if self.shrink(at, nth, kind) {
-            return;
-        }
         self.burials.count_error();
         let Some(transacting) = &mut self.saving.transactions else { return };
-        transacting.refused.insert(at.0, now.steady.saturating_add(back_off(1)));
-        self.hold(at.0, error);
+        transacting.refused.insert(partition, now.steady.saturating_add(back_off(1)));
+        self.hold(partition, error);
     }
 
     fn shrink(&mut self, at: (i32, i64), nth: usize, kind: Refusal) -> bool {

@@ -21,6 +21,14 @@ pub(crate) enum About {
     Stopped(i32),
     /// A partition whose letters cannot be written.
     Held(i32),
+    /// A partition whose shelf cannot be read or written.
+    Shelf(i32),
+    /// A partition of which as much waits as may.
+    Full(i32),
+    /// Shelves cannot be cut.
+    Growing,
+    /// The clock of this machine is wrong, or the broker's.
+    Clock,
     /// An outage: of one partition, or of all.
     Blocked(Option<i32>),
     /// Too much is dropped.
@@ -39,13 +47,17 @@ impl Troubles {
     /// Something is wrong; said once for as long as it stays the same.
     pub(crate) fn raise(&mut self, about: About, what: String, remedy: &str) {
         let partition = match about {
-            About::Stopped(partition) | About::Held(partition) | About::Blocked(Some(partition)) => {
-                Some(partition)
-            }
+            About::Stopped(partition)
+            | About::Held(partition)
+            | About::Shelf(partition)
+            | About::Full(partition)
+            | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka
             | About::Topics
             | About::Output
             | About::Commits
+            | About::Growing
+            | About::Clock
             | About::Blocked(None)
             | About::Loss => None,
         };
@@ -72,6 +84,11 @@ impl Troubles {
     pub(crate) fn forget(&mut self, partition: i32) {
         self.now.retain(|_, problem| problem.partition != Some(partition));
         self.changes += 1;
+    }
+
+    /// Whether something is wrong with this.
+    pub(crate) fn has(&self, about: About) -> bool {
+        self.now.contains_key(&about)
     }
 
     /// How often something became wrong or right.

@@ -1,0 +1,512 @@
+//! The shelf as it is acted on: its log is followed, claimed, written, read back and cut, as the flow asks.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use redrive_core::flow::Now;
+use redrive_core::shelf::{BadEntry, ClaimId, Entry};
+use redrive_core::{Origin, Record, Topic};
+use redrive_kafka::{
+    Error as KafkaError, Mark, Outgoing, Picker, Publisher, Publishing, Refusal, Settings, Tail, Tailed, What,
+};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tracing::{debug, info, warn};
+
+use super::engine::{Engine, chain};
+use super::troubles::About;
+use super::{News, back_off};
+use crate::Error;
+
+/// What an entry takes of the log beside its key, value and headers.
+const FRAME: usize = 70;
+/// The most that is asked for at once when entries are read back.
+const FAR: i64 = 5_000;
+
+/// The shelf of one subscription.
+pub(crate) struct Shelves {
+    pub(super) topic: Topic,
+    tail: Tail,
+    pub(super) tailed: mpsc::Receiver<Vec<Tailed>>,
+    picker: Picker,
+    publisher: Publisher,
+    /// The partitions that are followed, each with the number of its following.
+    turns: HashMap<i32, u64>,
+    next_turn: u64,
+    /// What has to be read back, by partition and offset.
+    wanted: BTreeMap<i32, BTreeSet<i64>>,
+    is_picking: bool,
+    proving: HashMap<i32, AbortHandle>,
+    /// Appends that failed, by when they are tried again.
+    again: BTreeSet<(Duration, i32, ClaimId, u64)>,
+    tries: HashMap<i32, u32>,
+    /// Claims that failed, by when another is made.
+    claims: BTreeSet<(Duration, i32, ClaimId)>,
+    stuck: HashSet<i32>,
+}
+
+/// What became of what was asked of the shelf.
+pub(crate) enum Shelved {
+    /// A claim could not be written, or nobody knows.
+    ClaimFailed { partition: i32, claim: ClaimId, error: String },
+    /// The group accepted the commit that proves a claim.
+    Proven { partition: i32, claim: ClaimId },
+    /// Entries were confirmed.
+    Appended { partitions: BTreeSet<i32> },
+    /// One was not.
+    AppendFailed { partition: i32, claim: ClaimId, seq: u64, error: KafkaError },
+    /// Entries take long to be confirmed.
+    Late { partitions: BTreeSet<i32> },
+    /// Entries were read back.
+    Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Record>, KafkaError> },
+    /// Everything was cut off, or not.
+    Cleared { partition: i32, result: Result<(), KafkaError> },
+    /// The log was cut, or not.
+    Trimmed { partition: i32, to: i64, result: Result<(), KafkaError> },
+}
+
+impl Shelves {
+    pub(super) fn new(settings: &Settings, topic: Topic, publisher: Publisher) -> Result<Self, Error> {
+        let (tail, tailed) = Tail::new(settings, topic.clone())?;
+        Ok(Self {
+            topic,
+            tail,
+            tailed,
+            picker: Picker::new(settings)?,
+            publisher,
+            turns: HashMap::new(),
+            next_turn: 0,
+            wanted: BTreeMap::new(),
+            is_picking: false,
+            proving: HashMap::new(),
+            again: BTreeSet::new(),
+            tries: HashMap::new(),
+            claims: BTreeSet::new(),
+            stuck: HashSet::new(),
+        })
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Duration> {
+        let again = self.again.first().map(|(at, ..)| *at);
+        let claims = self.claims.first().map(|(at, ..)| *at);
+        again.into_iter().chain(claims).min()
+    }
+
+    pub(super) fn forget(&mut self, partition: i32) {
+        if self.turns.remove(&partition).is_some() {
+            self.tail.remove(partition);
+        }
+        if let Some(proving) = self.proving.remove(&partition) {
+            proving.abort();
+        }
+        self.wanted.remove(&partition);
+        self.again.retain(|(_, of, ..)| *of != partition);
+        self.claims.retain(|(_, of, _)| *of != partition);
+        self.tries.remove(&partition);
+        self.stuck.remove(&partition);
+    }
+
+    pub(super) fn outgoing(&self, partition: i32, entry: &Entry) -> Outgoing {
+        let written = entry.write();
+        Outgoing {
+            partition: Some(partition),
+            key: written.key,
+            value: written.value,
+            headers: written.headers,
+            ..Outgoing::to(self.topic.clone())
+        }
+    }
+}
+
+impl Engine {
+    /// A partition is ours: its shelf is followed from the start and claimed.
+    pub(super) fn take_over(&mut self, partition: i32, now: Now) {
+        self.shelves.next_turn += 1;
+        let turn = self.shelves.next_turn;
+        match self.shelves.tail.add(partition, turn) {
+            Ok(()) => {
+                self.shelves.turns.insert(partition, turn);
+                self.starting.remove(&partition);
+                self.flow.take_over(partition);
+            }
+            Err(error) => {
+                let what = format!("the shelf of partition {partition} cannot be read: {}", chain(&error));
+                self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
+                self.look_later(partition, now.steady.saturating_add(super::assigning::AGAIN));
+            }
+        }
+    }
+
+    /// The same again, from the start of the log.
+    pub(super) fn take_over_again(&mut self, partition: i32, why: &str, now: Now) {
+        info!(partition, why, "taken over again");
+        self.abandon(partition);
+        let is_asked_back = self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(&partition));
+        if !is_asked_back && !self.is_stopping() {
+            self.look_later(partition, now.steady);
+        }
+    }
+
+    /// What was read of the shelves.
+    pub(super) fn tailed(&mut self, all: Vec<Tailed>) {
+        for Tailed { partition, turn, what } in all {
+            if self.shelves.turns.get(&partition) != Some(&turn) {
+                continue;
+            }
+            match what {
+                What::Records(records) => self.entries(partition, turn, records),
+                What::OutOfRange => {
+                    let now = self.clock.now();
+                    self.take_over_again(partition, "its log was cut meanwhile", now);
+                }
+                What::Failed(error) => {
+                    let what =
+                        format!("the shelf of partition {partition} cannot be read: {}", chain(&error));
+                    self.troubles.raise(About::Shelf(partition), what, "see the broker's reason");
+                }
+            }
+        }
+    }
+
+    fn entries(&mut self, partition: i32, turn: u64, records: Vec<Record>) {
+        if let Some(written) = records.last().and_then(|record| record.timestamp) {
+            self.clock.heard(written);
+        }
+        let now = self.clock.now();
+        self.troubles.clear(About::Shelf(partition));
+        for record in records {
+            let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
+            match Entry::read(&record) {
+                Ok(entry) => self.flow.read(partition, record.at.offset, &entry, size, now),
+                Err(error @ BadEntry::Newer(_)) => {
+                    let what =
+                        format!("partition {partition} is stopped: {} cannot be read: {error}", record.at);
+                    self.abandon(partition);
+                    let remedy = "run the version that wrote it, or a later one";
+                    self.troubles.raise(About::Stopped(partition), what, remedy);
+                }
+                Err(error) => warn!(at = %record.at, %error, "not an entry of a shelf; it is left alone"),
+            }
+            // Taken over again, or stopped, by what was just read.
+            if self.shelves.turns.get(&partition) != Some(&turn) {
+                return;
+            }
+        }
+    }
+
+    /// Writes a claim: by itself, or fenced by the group where everything is.
+    pub(super) fn claim(&mut self, partition: i32, entry: Entry) {
+        let Some(claim) = entry.stamp().map(|stamp| stamp.claim) else { return };
+        let outgoing = self.shelves.outgoing(partition, &entry);
+        debug!(partition, %claim, "claiming");
+        let news = self.news.clone();
+        let failed = move |error: String| {
+            let _ = news.send(News::Shelved(Shelved::ClaimFailed { partition, claim, error }));
+        };
+        if let Some(transactions) = self.saving.shared_transactions() {
+            let Some(group) = self.consumer.group_metadata() else {
+                failed("the group is being joined".to_owned());
+                return;
+            };
+            let mark = Mark { partition, offset: 0, metadata: String::new() };
+            let marks = vec![(self.shelves.topic.clone(), vec![mark])];
+            tokio::spawn(async move {
+                let transactions = transactions.lock_owned().await;
+                if let Err(error) = transactions.run_all(vec![outgoing], marks, group).await {
+                    failed(chain(&error));
+                }
+            });
+            return;
+        }
+        let published = self.shelves.publisher.publish(outgoing);
+        tokio::spawn(async move {
+            if let Err(error) = published.await {
+                failed(chain(&error));
+            }
+        });
+    }
+
+    /// Has the group accept a commit: a claim without it may be one that came too late.
+    pub(super) fn prove(&mut self, partition: i32, claim: ClaimId, at: i64) {
+        let (consumer, topic, news) = (self.consumer.clone(), self.shelves.topic.clone(), self.news.clone());
+        let clock = self.clock.clone();
+        let task = tokio::spawn(async move {
+            for tries in 0.. {
+                let mark = Mark { partition, offset: at + 1, metadata: String::new() };
+                match consumer.commit_of(topic.clone(), vec![mark]).await {
+                    Ok(()) => break,
+                    Err(error) => debug!(partition, error = chain(&error), "the claim is not proven yet"),
+                }
+                clock.sleep(back_off(tries) / 4).await;
+            }
+            let _ = news.send(News::Shelved(Shelved::Proven { partition, claim }));
+        });
+        if let Some(before) = self.shelves.proving.insert(partition, task.abort_handle()) {
+            before.abort();
+        }
+    }
+
+    /// Writes what the flow has for the shelves; under exactly-once the transactions do.
+    pub(super) fn append(&mut self) {
+        if self.saving.is_transactional() {
+            return;
+        }
+        let mut sent = Vec::new();
+        while let Some((partition, entry)) = self.flow.next_append() {
+            let Some(stamp) = entry.stamp() else { continue };
+            let outgoing = self.shelves.outgoing(partition, &entry);
+            sent.push((partition, stamp, self.shelves.publisher.publish(outgoing)));
+        }
+        if sent.is_empty() {
+            return;
+        }
+        let (news, clock) = (self.news.clone(), self.clock.clone());
+        let timeout = self.spec.settled.settled.publish_timeout;
+        tokio::spawn(async move {
+            let partitions: BTreeSet<i32> = sent.iter().map(|(partition, ..)| *partition).collect();
+            let late = {
+                let (news, partitions) = (news.clone(), partitions.clone());
+                tokio::spawn(async move {
+                    clock.sleep(timeout).await;
+                    let _ = news.send(News::Shelved(Shelved::Late { partitions }));
+                })
+            };
+            for (partition, stamp, published) in sent {
+                if let Err(error) = published.await {
+                    let (claim, seq) = (stamp.claim, stamp.seq);
+                    let _ = news.send(News::Shelved(Shelved::AppendFailed { partition, claim, seq, error }));
+                }
+            }
+            late.abort();
+            let _ = news.send(News::Shelved(Shelved::Appended { partitions }));
+        });
+    }
+
+    /// An entry has to be read back.
+    pub(super) fn fetch(&mut self, partition: i32, at: i64) {
+        self.shelves.wanted.entry(partition).or_default().insert(at);
+    }
+
+    /// Reads back what is wanted, a run at a time.
+    pub(super) fn pick(&mut self) {
+        if self.shelves.is_picking {
+            return;
+        }
+        let Some((partition, wanted)) = self.shelves.wanted.pop_first() else { return };
+        let (Some(first), Some(turn)) =
+            (wanted.first().copied(), self.shelves.turns.get(&partition).copied())
+        else {
+            return;
+        };
+        self.shelves.is_picking = true;
+        let last = first.saturating_add(FAR);
+        let from = Origin { topic: self.shelves.topic.clone(), partition, offset: first };
+        let (picker, news) = (self.shelves.picker.clone(), self.news.clone());
+        tokio::spawn(async move {
+            let result = picker.pick(from, last).await;
+            let _ = news.send(News::Shelved(Shelved::Picked { partition, turn, asked: wanted, result }));
+        });
+    }
+
+    fn picked(&mut self, partition: i32, mut asked: BTreeSet<i64>, result: Result<Vec<Record>, KafkaError>) {
+        let records = match result {
+            Ok(records) => records,
+            Err(error) => {
+                let what = format!("the shelf of partition {partition} cannot be read: {}", chain(&error));
+                self.troubles.raise(About::Shelf(partition), what, "it is tried again by itself");
+                self.shelves.wanted.entry(partition).or_default().append(&mut asked);
+                return;
+            }
+        };
+        self.troubles.clear(About::Shelf(partition));
+        let first = asked.first().copied().unwrap_or(0);
+        let last = records.last().map_or(first, |record| record.at.offset);
+        // What was passed and did not come is not there.
+        let later = asked.split_off(&(last + 1));
+        for record in records {
+            asked.remove(&record.at.offset);
+            let wait = match Entry::read(&record) {
+                Ok(Entry::Wait(_, wait)) => Some(*wait),
+                Ok(_) | Err(_) => None,
+            };
+            self.flow.fetched(partition, record.at.offset, wait);
+        }
+        for at in asked {
+            self.flow.fetched(partition, at, None);
+        }
+        if !later.is_empty() {
+            self.shelves.wanted.entry(partition).or_default().extend(later);
+        }
+    }
+
+    /// Cuts the log.
+    pub(super) fn trim(&mut self, partition: i32, to: i64) {
+        let below = Origin { topic: self.shelves.topic.clone(), partition, offset: to };
+        let (admin, news) = (self.spec.admin.clone(), self.news.clone());
+        tokio::spawn(async move {
+            let result = admin.delete_records(&below).await.map(drop);
+            let _ = news.send(News::Shelved(Shelved::Trimmed { partition, to, result }));
+        });
+    }
+
+    /// Cuts off all that a shelf partition holds, which is of a topic that is gone: somebody accepted that.
+    pub(super) fn clear_shelf(&mut self, partition: i32) {
+        let waiting = self.flow.waiting(partition);
+        warn!(partition, waiting, "the shelf holds records of a topic that is gone; it is cleared");
+        self.abandon(partition);
+        let all = Origin { topic: self.shelves.topic.clone(), partition, offset: -1 };
+        let (admin, news) = (self.spec.admin.clone(), self.news.clone());
+        tokio::spawn(async move {
+            let result = admin.delete_records(&all).await.map(drop);
+            let _ = news.send(News::Shelved(Shelved::Cleared { partition, result }));
+        });
+    }
+
+    fn cleared(&mut self, partition: i32, result: Result<(), KafkaError>, now: Now) {
+        if let Err(error) = result {
+            let what = format!("the shelf of partition {partition} cannot be cleared: {}", chain(&error));
+            let remedy = "allow this user to delete records of it: redrive acls";
+            self.troubles.raise(About::Stopped(partition), what, remedy);
+        }
+        let wait = if self.troubles.has(About::Stopped(partition)) {
+            super::assigning::AGAIN
+        } else {
+            Duration::ZERO
+        };
+        self.look_later(partition, now.steady.saturating_add(wait));
+    }
+
+    /// Something came of what was asked of a shelf.
+    pub(super) fn shelved(&mut self, shelved: Shelved, now: Now) {
+        match shelved {
+            Shelved::ClaimFailed { partition, claim, error } => {
+                let tries = self.shelves.tries.entry(partition).or_default();
+                *tries += 1;
+                let again = now.steady.saturating_add(back_off(*tries - 1));
+                let what = format!("the shelf of partition {partition} cannot be claimed: {error}");
+                self.troubles.raise(About::Shelf(partition), what, "it is tried again by itself");
+                self.shelves.claims.insert((again, partition, claim));
+            }
+            Shelved::Proven { partition, claim } => {
+                self.shelves.tries.remove(&partition);
+                self.flow.proven(partition, claim, now);
+            }
+            Shelved::Appended { partitions } => {
+                for partition in partitions {
+                    self.written(partition);
+                }
+            }
+            Shelved::AppendFailed { partition, claim, seq, error } => {
+                let tries = self.shelves.tries.entry(partition).or_default();
+                *tries += 1;
+                let again = now.steady.saturating_add(back_off(*tries - 1));
+                self.shelves.again.insert((again, partition, claim, seq));
+                self.shelves.stuck.insert(partition);
+                self.unwritten(partition, &error);
+                if matches!(error, KafkaError::Publish { kind: Refusal::Other, .. }) {
+                    self.renew_shelf_publisher();
+                }
+            }
+            Shelved::Late { partitions } => {
+                let late = Publisher::late(self.shelves.topic.clone());
+                for partition in partitions {
+                    self.shelves.stuck.insert(partition);
+                    self.unwritten(partition, &late);
+                }
+            }
+            Shelved::Picked { partition, turn, asked, result } => {
+                self.shelves.is_picking = false;
+                if self.shelves.turns.get(&partition) == Some(&turn) {
+                    self.picked(partition, asked, result);
+                }
+            }
+            Shelved::Cleared { partition, result } => self.cleared(partition, result, now),
+            Shelved::Trimmed { partition, to, result } => self.trimmed(partition, to, result),
+        }
+    }
+
+    fn trimmed(&mut self, partition: i32, to: i64, result: Result<(), KafkaError>) {
+        match result {
+            Ok(()) => {
+                debug!(partition, to, "the shelf was cut");
+                self.troubles.clear(About::Growing);
+                self.flow.trimmed(partition, Some(to));
+            }
+            Err(error) => {
+                let topic = &self.shelves.topic;
+                let what = format!("{topic} grows, as it cannot be cut: {}", chain(&error));
+                let remedy = "allow this user to delete records of it: redrive acls";
+                self.troubles.raise(About::Growing, what, remedy);
+                self.flow.trimmed(partition, None);
+            }
+        }
+    }
+
+    /// What the old one still writes has lower numbers, and does not count.
+    fn renew_shelf_publisher(&mut self) {
+        match Publisher::new(&self.kafka, &shelf_publishing(&self.publishing)) {
+            Ok(publisher) => self.shelves.publisher = publisher,
+            Err(error) => warn!(error = chain(&error), "the publisher of the shelf cannot be made anew"),
+        }
+    }
+
+    /// What is written to the shelf of a partition is not confirmed: nothing new of it starts.
+    fn unwritten(&mut self, partition: i32, error: &KafkaError) {
+        let shelf = &self.shelves.topic;
+        let kind = match error {
+            KafkaError::Publish { kind, .. } => *kind,
+            _ => Refusal::Other,
+        };
+        let remedy = match kind {
+            Refusal::MissingTopic => format!("make the topic {shelf}: redrive topics apply"),
+            Refusal::MissingPartition => {
+                format!("give {shelf} as many partitions as the source has: redrive topics apply")
+            }
+            Refusal::TooLarge => format!("raise max.message.bytes of {shelf}: redrive topics apply"),
+            Refusal::NotAllowed => format!("allow this user to write to {shelf}: redrive acls"),
+            _ => "check that the brokers can be reached and enough replicas are in sync".to_owned(),
+        };
+        let what = format!("partition {partition} is held: its shelf is not written: {}", chain(error));
+        self.troubles.raise(About::Shelf(partition), what, &remedy);
+        self.flow.hold(partition, true);
+    }
+
+    fn written(&mut self, partition: i32) {
+        let fails = self.shelves.again.iter().any(|(_, of, ..)| *of == partition);
+        if fails {
+            return;
+        }
+        if self.shelves.stuck.remove(&partition) {
+            self.shelves.tries.remove(&partition);
+            self.troubles.clear(About::Shelf(partition));
+            self.release(partition);
+        }
+    }
+
+    pub(super) fn is_shelf_stuck(&self, partition: i32) -> bool {
+        self.shelves.stuck.contains(&partition)
+    }
+
+    /// Tries again what did not work, when its time has come.
+    pub(super) fn retry_shelves(&mut self, now: Now) {
+        while let Some((at, partition, claim, seq)) = self.shelves.again.first().copied() {
+            if at > now.steady {
+                break;
+            }
+            self.shelves.again.remove(&(at, partition, claim, seq));
+            self.flow.append_failed(partition, claim, seq);
+        }
+        while let Some((at, partition, claim)) = self.shelves.claims.first().copied() {
+            if at > now.steady {
+                break;
+            }
+            self.shelves.claims.remove(&(at, partition, claim));
+            self.flow.claim_failed(partition, claim);
+        }
+    }
+}
+
+/// Entries wait less for each other than letters do: their records are held up by it.
+pub(super) fn shelf_publishing(publishing: &Publishing) -> Publishing {
+    Publishing { linger: Duration::from_millis(1), ..publishing.clone() }
+}
