@@ -26,11 +26,13 @@ pub(crate) fn count(cluster: &Cluster, load: &Load) -> Result<Pass, Box<dyn std:
         }
     }
     let first = first.ok_or("there are no records")?;
-    Ok(Pass {
+    let pass = Pass {
         records: counted,
         time: first.elapsed(),
         processor: machine::processor_time().saturating_sub(processor),
         memory: Vec::new(),
         letters: 0,
-    })
+    };
+    eprintln!("  bare: {:.0}/s, {:.2} CPU s/M", pass.rate(), pass.processor_per_million());
+    Ok(pass)
 }

@@ -38,13 +38,18 @@ struct Args {
     /// Only these, by a part of their name
     #[arg(long)]
     only: Option<String>,
+    /// A property of librdkafka for the worker, as name=value
+    #[arg(long)]
+    property: Vec<String>,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
-    let cluster = Cluster::open(&args.kafka).await?;
+    let properties = args.property.iter().filter_map(|property| property.split_once('='));
+    let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let cluster = Cluster::with(&args.kafka, properties).await?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let mut table = Table::default();
 

@@ -126,5 +126,7 @@ pub(crate) async fn run(
     let processor = machine::processor_time().saturating_sub(processor);
     let letters = status.borrow().counts.buried;
     running.stop().await?;
-    Ok(Pass { records, time, processor, memory, letters })
+    let pass = Pass { records, time, processor, memory, letters };
+    eprintln!("  {:.0}/s, {:.2} CPU s/M", pass.rate(), pass.processor_per_million());
+    Ok(pass)
 }

@@ -17,6 +17,7 @@ on_both!(
     records_come_once_and_in_order_with_their_turn,
     two_members_share_while_records_flow_and_nothing_is_lost_or_seen_twice,
     a_slow_receiver_keeps_its_membership,
+    what_waits_for_a_slow_receiver_is_bounded_in_bytes,
     an_offset_that_is_not_there_is_reported_and_begun_elsewhere,
     what_never_began_is_given_up_all_the_same,
     pausing_and_resuming_loses_and_repeats_nothing,
@@ -194,6 +195,29 @@ async fn a_slow_receiver_keeps_its_membership(ground: &Ground) {
     assert!(!consumer.is_lost());
     assert_eq!(take(&mut events, 0, turn, 5_000).await, (0..5_000).collect::<Vec<_>>());
     consumer.commit(vec![Mark { partition: 0, offset: 5_000, metadata: String::new() }]).await.unwrap();
+    consumer.leave().await;
+}
+
+async fn what_waits_for_a_slow_receiver_is_bounded_in_bytes(ground: &Ground) {
+    let topic = ground.topic("bytes", 1).await;
+    ground.fill(&topic, 1, 2_000).await;
+    let mut settings = ConsumerSettings::of(ground.settings(), topic, new_group());
+    (settings.batch, settings.queue_batches, settings.queue_bytes) = (10, 1_000, 2_000);
+    let (consumer, mut events) = join(settings).unwrap();
+    assert_eq!(assigned(&mut events).await, [0]);
+    let turn = consumer.begin(0, 0).unwrap();
+    let mut most = 0;
+    let mut seen = 0;
+    while seen < 2_000 {
+        let Event::Records(batch) = event(&mut events).await else { panic!("only records are there") };
+        assert_eq!(batch.turn, turn);
+        seen += batch.records.len();
+        most = most.max(events.waiting_bytes());
+        tokio::task::yield_now().await;
+    }
+    // At most one handful more than it may be: ten records of a hundred bytes and a short key.
+    assert!((1..3_100).contains(&most), "{most}");
+    assert_eq!(events.waiting_bytes(), 0);
     consumer.leave().await;
 }
 

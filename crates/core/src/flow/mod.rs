@@ -553,7 +553,14 @@ impl Flow {
     #[must_use]
     pub fn has_room(&self) -> bool {
         let enough = (self.settings.concurrency.get() as usize).saturating_mul(4).max(2_000);
-        self.fresh.len() < enough && self.bytes < self.settings.limits.bytes
+        self.fresh.len() < enough && (self.bytes < self.settings.limits.bytes || self.paused_are_too_large())
+    }
+
+    /// Whether it is paused partitions that fill the memory. They get nothing more, and may stay as they
+    /// are for long, held by a letter that cannot be written: the others must not wait for that.
+    fn paused_are_too_large(&self) -> bool {
+        let others = self.partitions.iter().filter(|(_, partition)| !partition.paused);
+        others.map(|(_, partition)| partition.bytes).sum::<usize>() < self.settings.limits.bytes / 2
     }
 
     /// Turns the steps of lanes into places.

@@ -280,6 +280,26 @@ fn what_ends_after_its_partition_has_gone_changes_nothing() {
 }
 
 #[test]
+fn a_held_partition_that_fills_the_memory_does_not_keep_the_others_from_theirs() {
+    let mut settings = settings(1);
+    settings.limits.bytes = 100;
+    let mut flow = Flow::new(settings);
+    flow.begin(0, 0);
+    flow.begin(1, 0);
+    flow.hold(0, true);
+    // More than its share: what was on its way when it was paused comes all the same.
+    for offset in 0..100 {
+        flow.arrive(record(0, offset, Some("k")));
+    }
+    assert!(flow.has_room());
+    for offset in 0..100 {
+        flow.arrive(record(1, offset, Some("k")));
+    }
+    while !matches!(flow.next_action(), None | Some(Action::Pause(1))) {}
+    assert!(flow.has_room(), "both are paused: what still comes is little");
+}
+
+#[test]
 fn a_full_partition_is_paused_and_resumed_at_half() {
     let mut settings = settings(1);
     settings.limits.records = 10;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::Record;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
@@ -23,6 +24,8 @@ pub struct Batch {
     pub turn: Turn,
     /// At least one.
     pub records: Vec<Record>,
+    /// The sizes of their keys and values, together.
+    pub bytes: usize,
 }
 
 /// What happened.
@@ -59,12 +62,49 @@ pub enum Event {
     Trouble(Error),
 }
 
+impl Event {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Records(batch) => batch.bytes,
+            Self::Assigned(_)
+            | Self::Revoked(_)
+            | Self::Lost(_)
+            | Self::OutOfRange { .. }
+            | Self::PartitionFailed { .. }
+            | Self::Failed(_)
+            | Self::Trouble(_) => 0,
+        }
+    }
+}
+
 /// Where the events come out. What concerns the group overtakes records, however many wait.
 pub struct Events {
     pub(crate) control: UnboundedReceiver<Event>,
     pub(crate) data: Receiver<Vec<Event>>,
     pub(crate) ready: VecDeque<Event>,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) wake: Arc<Wake>,
+}
+
+/// The bytes of records that are handed over and not taken yet.
+pub(crate) struct Waiting {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Waiting {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { bytes: AtomicUsize::new(0), most }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::SeqCst) >= self.most
+    }
+
+    pub(crate) fn add(&self, events: &[Event]) {
+        let bytes = events.iter().map(Event::bytes).sum();
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
 }
 
 impl Events {
@@ -97,7 +137,6 @@ impl Events {
                     None => return self.control.try_recv().ok(),
                 },
             }
-            self.wake.room();
         }
     }
 
@@ -108,8 +147,18 @@ impl Events {
         }
         if self.ready.is_empty() {
             self.ready.extend(self.data.try_recv().ok()?);
+        }
+        let event = self.ready.pop_front()?;
+        self.waiting.bytes.fetch_sub(event.bytes(), Ordering::SeqCst);
+        if !self.waiting.is_full() {
             self.wake.room();
         }
-        self.ready.pop_front()
+        Some(event)
+    }
+
+    /// How many bytes of records wait to be taken.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.bytes.load(Ordering::SeqCst)
     }
 }

@@ -33,6 +33,7 @@ use crate::Error;
 use crate::native::Queue;
 use crate::wake::Wake;
 use context::Context;
+use event::Waiting;
 use holding::{Over, Start};
 
 /// How long librdkafka's own thread may take to turn to another offset. It waits for no broker.
@@ -53,6 +54,7 @@ pub(crate) struct Link {
     queue: Queue,
     main: Queue,
     wake: Arc<Wake>,
+    waiting: Arc<Waiting>,
     /// One commit at a time: while one is under way, librdkafka begins no partition.
     committing: tokio::sync::Mutex<()>,
     consumer: BaseConsumer<Context>,
@@ -86,7 +88,13 @@ pub fn join(settings: ConsumerSettings) -> Result<(Consumer, Events), Error> {
         move || poll::run(&link, &data, &stop, batch)
     });
     let thread = thread.expect("a thread can be started");
-    let events = Events { control: controls, data: batches, ready: VecDeque::new(), wake: wake.clone() };
+    let events = Events {
+        control: controls,
+        data: batches,
+        ready: VecDeque::new(),
+        waiting: link.waiting.clone(),
+        wake: wake.clone(),
+    };
     let member = Arc::new(Member { stop, wake, thread: Mutex::new(Some(thread)) });
     Ok((Consumer { link, member }, events))
 }
@@ -105,6 +113,7 @@ impl Link {
         let native = consumer.client().native_client();
         let queue = Queue::new(native, wake.clone());
         let main = Queue::main(native).expect("a consumer with a group has a queue");
+        let waiting = Arc::new(Waiting::new(settings.queue_bytes));
         let ConsumerSettings { topic, group, .. } = settings;
         consumer.subscribe(&[topic.as_str()]).map_err(|source| Error::Join {
             topic: topic.clone(),
@@ -119,6 +128,7 @@ impl Link {
             queue,
             main,
             wake,
+            waiting,
             committing: tokio::sync::Mutex::default(),
             consumer,
         })

@@ -57,6 +57,12 @@ fn serve(link: &Link) {
 
 /// Hands over one batch of what was fetched. Whether there may be more.
 fn records(link: &Link, data: &Sender<Vec<Event>>, room: &mut Room, pages: &mut Pages) -> bool {
+    if link.waiting.is_full() {
+        link.wake.want_room();
+        if link.waiting.is_full() {
+            return false;
+        }
+    }
     let permit = data.try_reserve().or_else(|refused| match refused {
         TrySendError::Full(()) => {
             link.wake.want_room();
@@ -67,6 +73,7 @@ fn records(link: &Link, data: &Sender<Vec<Event>>, room: &mut Room, pages: &mut 
     let Ok(permit) = permit else { return false };
     let (taken, events) = take(link, room, pages);
     if !events.is_empty() {
+        link.waiting.add(&events);
         permit.send(events);
     }
     taken == room.len()
@@ -102,7 +109,7 @@ impl Sorting<'_> {
             record.key = key.map(Bytes::copy_from_slice);
             record.value = value.map(Bytes::copy_from_slice);
         }
-        let (event, record) = self.put(message.partition(), turn, record);
+        let (event, record) = self.put(message.partition(), turn, record, bytes);
         if is_large || bytes == 0 && key.is_none() && value.is_none() {
             return;
         }
@@ -114,17 +121,18 @@ impl Sorting<'_> {
     }
 
     /// Adds a record to the batch of its partition. Says where it is.
-    fn put(&mut self, partition: i32, turn: Turn, record: Record) -> (usize, usize) {
+    fn put(&mut self, partition: i32, turn: Turn, record: Record, bytes: usize) -> (usize, usize) {
         if let Some(Event::Records(batch)) = self.events.last_mut()
             && batch.partition == partition
         {
             batch.records.push(record);
+            batch.bytes += bytes;
             let place = batch.records.len() - 1;
             return (self.events.len() - 1, place);
         }
         let mut records = Vec::with_capacity(AT_ONCE);
         records.push(record);
-        self.events.push(Event::Records(Batch { partition, turn, records }));
+        self.events.push(Event::Records(Batch { partition, turn, records, bytes }));
         (self.events.len() - 1, 0)
     }
 

@@ -30,13 +30,15 @@ pub struct ConsumerSettings {
     pub batch: usize,
     /// How many such handfuls may wait for the receiver; the rest waits in librdkafka, then at the broker.
     pub queue_batches: usize,
+    /// How many bytes of keys and values may wait there before no more is handed over.
+    pub queue_bytes: usize,
 }
 
 impl ConsumerSettings {
     /// The usual sizes.
     #[must_use]
     pub fn of(settings: Settings, topic: Topic, group: impl Into<String>) -> Self {
-        Self { settings, topic, group: group.into(), batch: 1_000, queue_batches: 16 }
+        Self { settings, topic, group: group.into(), batch: 1_000, queue_batches: 16, queue_bytes: 8 << 20 }
     }
 
     pub(crate) fn config(&self) -> ClientConfig {
@@ -61,11 +63,14 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("allow.auto.create.topics", "false"),
     // So soon is it known that the topic has got more partitions.
     ("topic.metadata.refresh.interval.ms", "10000"),
-    // For all partitions together, as they share one queue. It is overshot by what is being fetched.
-    ("queued.max.messages.kbytes", "65536"),
+    // For all partitions together, as they share one queue. It is overshot by what is being fetched. No more
+    // than a processor's cache holds: what is fetched is soon copied, and to copy what has left the cache
+    // costs as much as all the rest. Over a long way, where an answer takes its time, more of both is better.
+    ("queued.max.messages.kbytes", "8192"),
+    ("fetch.max.bytes", "4194304"),
     // When the queue was full, a partition is left alone for this long. The default of a second is
     // longer than it takes to empty the queue.
-    ("fetch.queue.backoff.ms", "10"),
+    ("fetch.queue.backoff.ms", "1"),
 ];
 
 #[cfg(test)]

@@ -118,8 +118,9 @@ impl Engine {
             // Otherwise an offset could be read that a transaction is about to change.
             kafka.properties.push(("isolation.level".to_owned(), "read_committed".to_owned()));
         }
-        let (consumer, events) =
-            join(ConsumerSettings::of(kafka, settled.topic.clone(), settled.group.clone()))?;
+        let mut consuming = ConsumerSettings::of(kafka, settled.topic.clone(), settled.group.clone());
+        consuming.queue_bytes = consuming.queue_bytes.min(settled.max_bytes.get() as usize / 8);
+        let (consumer, events) = join(consuming)?;
         let shelf_publisher = Publisher::new(cluster.settings(), &shelf_publishing(&publishing))?;
         let shelves = Shelves::new(cluster.settings(), settled.shelf.clone(), shelf_publisher)?;
         let engine = Self {
