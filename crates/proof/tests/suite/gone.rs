@@ -9,7 +9,7 @@ use crate::subject::Subject;
 
 on_both!(
     an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted,
-    a_topic_made_anew_while_the_group_was_away_is_read_from_its_beginning,
+    a_topic_made_anew_while_the_group_was_away_stops_it_until_the_loss_is_accepted,
     a_topic_made_anew_under_a_worker_stops_it_until_the_loss_is_accepted,
 );
 
@@ -39,14 +39,18 @@ async fn an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted(p
     assert_eq!(seen, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
 }
 
-/// Brokers forget what groups committed of a topic that is deleted.
-async fn a_topic_made_anew_while_the_group_was_away_is_read_from_its_beginning(place: Place) {
+/// Brokers forget what groups committed of a topic that is deleted; its shelf does not.
+async fn a_topic_made_anew_while_the_group_was_away_stops_it_until_the_loss_is_accepted(place: Place) {
     let worker = handled_ten(&place).await;
     worker.stop_well().await;
     let before = place.calls().starts();
     make_anew(&place).await;
     let anew = place.send_to(0, &["ok"; 20]).await;
     let worker = place.worker().start();
+    told(&place, Some(worker.id())).await;
+    worker.stop_well().await;
+    assert_eq!(place.calls().starts(), before, "nothing of it is handled unasked");
+    let worker = place.worker().flag("--accept-loss").start();
     place.until_complete(&anew, 1).await;
     worker.stop_well().await;
     assert_eq!(place.calls().starts(), before + 20);

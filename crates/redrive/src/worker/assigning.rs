@@ -104,7 +104,10 @@ impl Engine {
                     "partition {partition} does not begin: {topic} was deleted and made anew, and {shelf} holds what \
                      waits of the earlier one"
                 ),
-                format!("make sure that nothing in {shelf} is wanted, then delete it and start again"),
+                format!(
+                    "make sure that nothing in {shelf} is wanted (redrive delayed list), then start with \
+                     --accept-loss, which clears it (in code: Worker::accept_loss)"
+                ),
             ),
             false => (
                 format!(
