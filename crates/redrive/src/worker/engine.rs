@@ -538,8 +538,11 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
                 group: settled.group.clone(),
             },
             process: Uuid::new_v4().as_u64_pair().0,
-            cache: 64 << 20,
-            limits: Limits { records: 5_000_000, bytes: 8 << 30 },
+            cache: settled.shelf_limits.cache.get() as usize,
+            limits: Limits {
+                records: settled.shelf_limits.records.get() as usize,
+                bytes: settled.shelf_limits.bytes.get() as usize,
+            },
         }),
     }
 }
