@@ -164,13 +164,13 @@ impl Flow {
         self.take_steps(number);
     }
 
-    /// A record that came back too early, as its lane is closed: it stays on the shelf.
+    /// A record that came back too early, as its lane is closed or one before it has to wait: it stays on the shelf.
     pub(super) fn back_to_the_shelf(&mut self, number: i32, id: Id) {
         let Some(ticket) = self.tickets.get(id) else { return };
         let offset = ticket.record.at.offset;
         let Some(partition) = self.partitions.get_mut(number) else { return };
-        if let Some(aside) = &mut partition.aside {
-            aside.owner.shelf.waiting.set_stage(offset, Stage::Held);
+        if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+            aside.hold_back(offset, lane);
         }
         let mut none = Vec::new();
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut none);
@@ -184,14 +184,7 @@ impl Flow {
         let Some(key) = partition.lanes.closed_by(letter) else { return };
         partition.lanes.resolve(&key, letter, &partition.aside, &mut self.steps);
         if let Some(aside) = &mut partition.aside {
-            let shelf = &mut aside.owner.shelf;
-            let first = shelf.waiting.first_of(shelf.tag(&key));
-            if let Some(first) = first {
-                let held = shelf.waiting.get(first).is_some_and(|waiting| waiting.stage == Stage::Held);
-                if held {
-                    shelf.waiting.set_stage(first, Stage::Waiting);
-                }
-            }
+            aside.let_go(&key);
         }
         self.take_steps(number);
         self.wake_dependents(number, letter);

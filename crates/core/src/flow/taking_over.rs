@@ -162,9 +162,15 @@ impl Flow {
     fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
         self.writers.insert(partition);
         match body {
-            Body::Wait(wait) => self.waits(partition, wait),
+            Body::Wait(wait) => {
+                self.waits(partition, wait);
+                self.answer(partition, now);
+            }
             Body::Carried(wait) => self.carried(partition, wait),
-            Body::Closed(closed) if closed.completes => self.closed(partition, closed.origin),
+            Body::Closed(closed) if closed.completes => {
+                self.closed(partition, closed.origin);
+                self.answer(partition, now);
+            }
             Body::Closed(_) => {}
             Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
             Body::Checkpoint { begins, .. } => {
@@ -237,6 +243,9 @@ impl Flow {
         let Some(ticket) = self.tickets.get(id) else { return };
         partition.active -= 1;
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
+        if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+            aside.let_go(lane);
+        }
         let due = wait.due();
         self.counts.shelved += 1;
         self.actions.push_back(Action::Tell(Notice::Shelved { record: ticket.record.clone(), due }));

@@ -94,7 +94,10 @@ pub struct Owner {
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
     answered: HashMap<i64, u32>,
-    /// Records and closures on their way to the end of the log.
+    /// Records on their way to the shelf, and letters on their way to close a lane: what the log says of them
+    /// may be said once more.
+    writing: HashSet<i64>,
+    /// Records on their way to the end of the log.
     carrying: HashSet<i64>,
     unbound: Vec<i64>,
     /// Bytes of the log that were folded, and how many of them are cut off.
@@ -124,6 +127,7 @@ impl Owner {
             last: None,
             answering: HashSet::new(),
             answered: HashMap::new(),
+            writing: HashSet::new(),
             carrying: HashSet::new(),
             unbound: Vec::new(),
             bytes: 0,
@@ -221,11 +225,13 @@ impl Owner {
 
     /// A record is to wait.
     pub fn shelve(&mut self, wait: Arc<Wait>) {
+        self.writing.insert(wait.record.at.offset);
         self.unsent.push_back(Body::Wait(wait));
     }
 
     /// A letter closes its lane, and completes its record.
     pub fn close(&mut self, origin: i64, lane: Bytes) {
+        self.writing.insert(origin);
         self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true }));
     }
 
@@ -247,10 +253,12 @@ impl Owner {
         self.unsent.push_back(Body::Outcome(outcome));
     }
 
-    /// Whether a record must stay where it is: it is on its way to the end of the log, or an answer about it is.
+    /// Whether a record must stay where it is: an entry or an answer about it is on its way.
     #[must_use]
     pub fn is_bound(&self, origin: i64) -> bool {
-        self.carrying.contains(&origin) || self.answered.contains_key(&origin)
+        self.writing.contains(&origin)
+            || self.carrying.contains(&origin)
+            || self.answered.contains_key(&origin)
     }
 
     /// A waiting record is complete: the next checkpoint says so.
@@ -275,6 +283,13 @@ impl Owner {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.pending.is_empty() && self.unsent.is_empty() && self.done.is_empty()
+    }
+
+    /// Whether nothing is on its way, in any of the ways there are.
+    #[cfg(test)]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let bound = self.answering.len() + self.answered.len() + self.carrying.len() + self.writing.len();
+        self.is_settled() && bound == 0
     }
 
     /// The next entry to append, in this order and through one producer.
@@ -400,15 +415,25 @@ impl Owner {
             Body::Carried(wait) => {
                 self.carrying.remove(&wait.record.at.offset);
             }
-            Body::Wait(_) | Body::Closed(_) => {}
+            Body::Wait(wait) => {
+                self.writing.remove(&wait.record.at.offset);
+            }
+            Body::Closed(closed) if closed.completes => {
+                self.writing.remove(&closed.origin);
+            }
+            Body::Closed(_) => {}
         }
         Seen::Confirmed(body)
     }
 
-    /// Takes the orders that nobody has begun to answer.
+    /// Takes the orders that nobody has begun to answer. Those about a record that is being written wait for
+    /// that: its entry may land once more, and would undo what the answer said.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
         let orders = self.shelf.orders().map(|(at, order)| (at, order.clone()));
-        let mut new: Vec<_> = orders.filter(|(_, order)| !self.answering.contains(&order.id)).collect();
+        let is_new = |order: &super::Order| {
+            !self.answering.contains(&order.id) && !self.writing.contains(&order.origin)
+        };
+        let mut new: Vec<_> = orders.filter(|(_, order)| is_new(order)).collect();
         new.sort_by_key(|(at, _)| *at);
         self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
         new.into_iter().map(|(_, order)| order).collect()

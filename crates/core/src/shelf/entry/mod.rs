@@ -175,7 +175,7 @@ pub enum Verdict {
     TooLate,
     /// It is complete.
     Finished,
-    /// Nothing of that origin was ever here.
+    /// Nothing of that origin was ever here, or it closes no lane.
     Unknown,
 }
 
