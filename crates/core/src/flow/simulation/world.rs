@@ -114,6 +114,8 @@ pub(super) struct World {
     calm: bool,
     /// Whom a record named as its predecessor, and at which attempt.
     named: BTreeMap<i64, (u32, i64)>,
+    /// Tells what it does, to see why a seed fails.
+    tells: bool,
     /// What happened, and how often.
     pub(super) seen: BTreeMap<&'static str, u64>,
 }
@@ -146,6 +148,7 @@ impl World {
             next_transaction: 0,
             calm: false,
             named: BTreeMap::new(),
+            tells: std::env::var_os("REDRIVE_TELL").is_some(),
             seen: BTreeMap::new(),
         };
         for _ in 0..2 {
@@ -160,6 +163,12 @@ impl World {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn tell(&self, what: impl FnOnce() -> String) {
+        if self.tells {
+            eprintln!("{} {}", self.now, what());
+        }
     }
 
     fn settings(&self, process: u64) -> Settings {
@@ -243,13 +252,27 @@ impl World {
             17..20 => self.rebalance(),
             20 => self.kick(),
             21 => self.crash(),
-            22..24 if self.faults.orders => self.order(),
-            24 if self.faults.resets => self.reset(),
-            25 => self.land_late(),
+            22..27 if self.faults.orders => self.order(),
+            27 if self.faults.resets => self.reset(),
+            28..31 => self.land_late(),
             _ => {
-                let worker = self.roll(self.workers.len() as u64) as usize;
-                self.work(worker);
+                if self.owner.is_none() && self.roll(4) == 0 {
+                    self.assign();
+                }
+                for _ in 0..6 {
+                    self.some_work();
+                }
             }
+        }
+    }
+
+    /// One of those who take the partition for their own does something.
+    fn some_work(&mut self) {
+        let busy = |worker: &Worker| worker.alive && worker.generation.is_some();
+        let workers: Vec<_> = (0..self.workers.len()).filter(|one| busy(&self.workers[*one])).collect();
+        if !workers.is_empty() {
+            let chosen = self.roll(workers.len() as u64) as usize;
+            self.work(workers[chosen]);
         }
     }
 
@@ -301,6 +324,7 @@ impl World {
 
     fn take_over(&mut self, index: usize) {
         let start = self.start;
+        self.tell(|| format!("{index} takes over from {start}"));
         let worker = &mut self.workers[index];
         worker.flow.take_over(0);
         worker.shelf_at = start;
@@ -336,6 +360,8 @@ impl World {
         if !worker.alive {
             return;
         }
+        self.tell(|| format!("{index} crashes"));
+        let worker = &mut self.workers[index];
         worker.alive = false;
         worker.generation = None;
         // What was sent may still land, all of it up to some point.
@@ -377,6 +403,7 @@ impl World {
             headers: written.headers,
         };
         assert_eq!(Entry::read(&record).as_ref(), Ok(&entry), "what is written is read");
+        self.tell(|| format!("log {at}: {}", checks::in_short(&entry)));
         self.log.insert(at, entry);
         self.end = at + 1;
         at
@@ -416,6 +443,7 @@ impl World {
         if idle && self.owner.is_none() && !self.source.is_empty() && self.roll(2) == 0 {
             let to = self.roll(self.source.len() as u64 + 1) as i64;
             self.committed = Some((to, false));
+            self.tell(|| format!("reset to {to}"));
             self.resets.insert(to);
             self.lowest_reset = self.lowest_reset.min(to);
             // What is handled again may come after what was handled since, and what is skipped is lost by order.
@@ -538,6 +566,7 @@ impl World {
             },
             Sent::Commit(mark) => {
                 if accepted && fate > 1 {
+                    self.tell(|| format!("{index} commits {mark}"));
                     self.committed = Some((mark, true));
                 }
             }
@@ -551,6 +580,9 @@ impl World {
             }
             Sent::Transaction { entries, outputs, letters, mark, id } => {
                 let commits = accepted && fate > 1;
+                self.tell(|| {
+                    format!("{index} transaction {id}: {commits}, outputs {outputs:?}, letters {letters:?}")
+                });
                 if commits {
                     assert!(self.transactions.insert(id));
                     for entry in entries.clone() {
@@ -632,6 +664,9 @@ impl World {
             }
             Some(class) => Err(self.failure(origin, attempt.number, class)),
         };
+        self.tell(|| {
+            format!("{index} ends {origin} try {}: {} wanted {is_wanted}", attempt.number, outcome.is_ok())
+        });
         let worker = &mut self.workers[index];
         if outcome.is_ok() && self.exactly_once && is_wanted {
             worker.outputs.push(origin);
@@ -715,6 +750,7 @@ impl World {
     }
 
     fn give_up(&mut self, index: usize) {
+        self.tell(|| format!("{index} gives up"));
         let worker = &mut self.workers[index];
         worker.flow.abandon(0);
         worker.generation = None;
@@ -794,6 +830,9 @@ impl World {
             let worker = &mut self.workers[index];
             match action {
                 Action::Handle(attempt) => {
+                    self.tell(|| {
+                        format!("{index} tries {} for the {}. time", attempt.record.at.offset, attempt.number)
+                    });
                     self.check_start(index, &attempt);
                     self.workers[index].running.push(attempt);
                 }
@@ -804,7 +843,10 @@ impl World {
                 Action::Claim { entry, .. } => worker.sent.push_back((known, Sent::Claim(entry))),
                 Action::Prove { claim, .. } => worker.sent.push_back((known, Sent::Prove(claim))),
                 Action::Locate { mark, .. } => worker.locating = Some(mark),
-                Action::Start { from, .. } => worker.source_at = Some(from),
+                Action::Start { from, .. } => {
+                    worker.source_at = Some(from);
+                    self.tell(|| format!("{index} starts at {from}"));
+                }
                 Action::Fetch { at, .. } => {
                     worker.fetching.push(at);
                     self.note("fetches");

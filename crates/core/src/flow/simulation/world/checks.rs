@@ -187,7 +187,9 @@ impl World {
         }
         for (key, handled) in &self.handled {
             let mut last: BTreeMap<i64, usize> = BTreeMap::new();
-            for (index, origin) in handled.iter().enumerate() {
+            // What became a letter, by order say, was not handled again when those before it were.
+            let to_the_end = |origin: &i64| !self.buried.contains(origin);
+            for (index, origin) in handled.iter().enumerate().filter(|(_, origin)| to_the_end(origin)) {
                 last.insert(*origin, index);
             }
             let order: Vec<_> = last.values().copied().collect();
@@ -219,5 +221,24 @@ impl World {
     fn count_the_log(&mut self) {
         let naive = Naive::of(self.log.iter());
         *self.seen.entry("void entries").or_default() += naive.void;
+    }
+}
+
+pub(super) fn in_short(entry: &Entry) -> String {
+    let what = match entry {
+        Entry::Claim(..) => "claim".to_owned(),
+        Entry::Checkpoint(_, one) => {
+            let done: Vec<_> = one.done.iter().map(|done| (done.origin, done.attempt)).collect();
+            format!("checkpoint {:?} begins {} done {done:?}", one.progress, one.begins)
+        }
+        Entry::Wait(_, wait) => format!("wait {:?} due {}", wait.done(), wait.due().millis()),
+        Entry::Closed(_, closed) => format!("closed {} {}", closed.origin, closed.completes),
+        Entry::Outcome(_, outcome) => format!("{outcome:?}"),
+        Entry::Order(order) => format!("order {} {} {:?}", order.id, order.origin, order.deed),
+        Entry::Skipped => "skipped".to_owned(),
+    };
+    match entry.stamp() {
+        Some(stamp) => format!("[{stamp}] {what}"),
+        None => what,
     }
 }
