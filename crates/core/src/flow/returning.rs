@@ -10,7 +10,7 @@ use crate::class::Class;
 use crate::failure::{Cause, Failure};
 use crate::headers::Trail;
 use crate::route::{History, Reason};
-use crate::shelf::{Stage, Wait};
+use crate::shelf::{Stage, Wait, Waiting, is_it};
 
 impl Flow {
     /// Brings back what is due.
@@ -102,15 +102,26 @@ impl Flow {
         let Some(aside) = self.partitions.aside(partition) else { return };
         let carried = aside.carry.as_mut().and_then(|carry| carry.fetching.remove(&at));
         let asked = aside.fetching.remove(&at);
-        let Some(wait) = wait.map(Arc::new) else {
-            if asked.or(carried).is_some() {
-                self.actions.push_back(Action::Tell(Notice::Gone { partition, at }));
+        let waiting = |origin: i64| aside.owner.shelf.waiting.get(origin);
+        let stands = |waiting: &Waiting, wait: &Wait| waiting.at == at || is_it(waiting, wait.done());
+        let found = wait.map(Arc::new).and_then(|wait| {
+            let waiting = waiting(wait.record.at.offset).filter(|waiting| stands(waiting, &wait))?;
+            (waiting.at == at || asked == Some(waiting.origin)).then_some((wait, waiting))
+        });
+        let Some((wait, waiting)) = found else {
+            match asked.and_then(waiting) {
+                // It was carried to the end of the log meanwhile.
+                Some(moved) if moved.at != at => {
+                    aside.fetching.insert(moved.at, moved.origin);
+                    self.actions.push_back(Action::Fetch { partition, at: moved.at });
+                }
+                _ if asked.or(carried).is_some() => {
+                    self.actions.push_back(Action::Tell(Notice::Gone { partition, at }));
+                }
+                _ => {}
             }
             return;
         };
-        let origin = wait.record.at.offset;
-        let waiting = aside.owner.shelf.waiting.get(origin).filter(|waiting| waiting.at == at);
-        let Some(waiting) = waiting else { return };
         if carried.is_some() {
             self.carry_one(partition, &wait);
         }

@@ -61,7 +61,9 @@ impl Flow {
     /// The commit that proves a claim was accepted.
     pub fn proven(&mut self, partition: i32, claim: ClaimId, now: Now) {
         let Some(aside) = self.partitions.aside(partition) else { return };
-        aside.owner.proven(claim);
+        if !aside.owner.proven(claim) {
+            return;
+        }
         match aside.owner.phase() {
             Phase::Locating => {
                 let mark = aside.owner.shelf.progress().map(|progress| progress.mark());
@@ -80,8 +82,9 @@ impl Flow {
         let Some(aside) = self.partitions.aside(partition) else { return };
         match located {
             Located::GoesOn => {
-                aside.owner.goes_on();
-                self.start_source(partition, now);
+                if aside.owner.goes_on() {
+                    self.start_source(partition, now);
+                }
             }
             Located::BeginsAt(offset) => {
                 aside.owner.begins_at(offset);

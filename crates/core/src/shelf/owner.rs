@@ -51,6 +51,8 @@ pub enum Body {
         begins: bool,
         /// What waited and is complete.
         done: Vec<Done>,
+        /// The last offset that was folded when it was made: it knows of nothing after that.
+        seen: i64,
     },
 }
 
@@ -188,10 +190,10 @@ impl Owner {
         self.safe
     }
 
-    /// The commit that proves the claim was accepted.
-    pub fn proven(&mut self, claim: ClaimId) {
+    /// The commit that proves the claim was accepted. Says whether that was still to be proven.
+    pub fn proven(&mut self, claim: ClaimId) -> bool {
         if self.phase != Phase::Proving || claim != self.claim {
-            return;
+            return false;
         }
         let begins = |body: &Body| matches!(body, Body::Checkpoint { begins: true, .. });
         self.phase = match (self.started, self.unsent.iter().any(begins)) {
@@ -199,16 +201,19 @@ impl Owner {
             (false, true) => Phase::Beginning,
             (false, false) => Phase::Locating,
         };
+        true
     }
 
-    /// The source goes on at the folded mark.
-    pub fn goes_on(&mut self) {
-        if self.phase == Phase::Locating {
-            self.phase = Phase::Running;
-            self.started = true;
-            self.last = self.shelf.progress();
-            self.safe = self.last.as_ref().map(Progress::mark);
+    /// The source goes on at the folded mark. Says whether it was asked for.
+    pub fn goes_on(&mut self) -> bool {
+        if self.phase != Phase::Locating {
+            return false;
         }
+        self.phase = Phase::Running;
+        self.started = true;
+        self.last = self.shelf.progress();
+        self.safe = self.last.as_ref().map(Progress::mark);
+        true
     }
 
     /// The source begins at an offset that is first written down.
@@ -219,6 +224,7 @@ impl Owner {
                 progress: Progress::at(offset),
                 begins: true,
                 done: Vec::new(),
+                seen: self.folded,
             });
         }
     }
@@ -268,9 +274,18 @@ impl Owner {
 
     /// Writes down how far it has come. `progress` is of the source, and of this moment.
     pub fn checkpoint(&mut self, progress: Progress) {
-        let done = std::mem::take(&mut self.done);
+        let mut done = std::mem::take(&mut self.done);
+        // Those on their way may be lost while this one lands, and what is done here may have come after
+        // what is done there.
+        for body in self.pending.values().chain(&self.unsent) {
+            if let Body::Checkpoint { done: before, .. } = body {
+                done.extend(before);
+            }
+        }
+        done.sort_unstable();
+        done.dedup();
         self.last = Some(progress.clone());
-        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done });
+        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done, seen: self.folded });
     }
 
     /// Whether something is complete that no checkpoint says.
@@ -300,12 +315,15 @@ impl Owner {
         }
         let body = self.unsent.pop_front()?;
         self.seq += 1;
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
+        if let Body::Checkpoint { seen, .. } = &body {
+            stamp.seen = *seen;
+        }
         let entry = match &body {
             Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, Box::new(Wait::clone(wait))),
             Body::Closed(closed) => Entry::Closed(stamp, closed.clone()),
             Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
-            Body::Checkpoint { progress, begins, done } => {
+            Body::Checkpoint { progress, begins, done, .. } => {
                 let (identity, progress) = (self.identity.clone(), progress.clone());
                 Entry::Checkpoint(
                     stamp,
