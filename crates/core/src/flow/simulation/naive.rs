@@ -25,8 +25,8 @@ pub(super) struct Waits {
     pub(super) attempt: u32,
     pub(super) replay: u32,
     pub(super) cancelled: bool,
-    /// It waits for another beside its lane.
-    pub(super) behind: bool,
+    /// Whom it waits for beside its lane.
+    pub(super) behind: Option<i64>,
 }
 
 impl Naive {
@@ -86,7 +86,7 @@ impl Naive {
                     attempt: done.attempt,
                     replay: done.replay,
                     cancelled: wait.is_cancelled(),
-                    behind: wait.behind().is_some(),
+                    behind: wait.behind(),
                 };
                 self.waiting.insert(done.origin, waits);
                 self.complete(at, done.origin);
@@ -104,7 +104,7 @@ impl Naive {
                     Verdict::Due { due } => {
                         if let Some(waits) = self.waiting.get_mut(&outcome.origin) {
                             waits.due = due;
-                            waits.behind = false;
+                            waits.behind = None;
                         }
                     }
                     Verdict::Cancelled => {

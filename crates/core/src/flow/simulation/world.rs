@@ -112,8 +112,6 @@ pub(super) struct World {
     transactions: BTreeSet<u64>,
     next_transaction: u64,
     calm: bool,
-    /// Whom a record named as its predecessor, and at which attempt.
-    named: BTreeMap<i64, (u32, i64)>,
     /// Tells what it does, to see why a seed fails.
     tells: bool,
     /// What happened, and how often.
@@ -147,7 +145,6 @@ impl World {
             transactions: BTreeSet::new(),
             next_transaction: 0,
             calm: false,
-            named: BTreeMap::new(),
             tells: std::env::var_os("REDRIVE_TELL").is_some(),
             seen: BTreeMap::new(),
         };
@@ -662,7 +659,7 @@ impl World {
                 }
                 Ok(())
             }
-            Some(class) => Err(self.failure(origin, attempt.number, class)),
+            Some(class) => Err(self.failure(origin, class)),
         };
         self.tell(|| {
             format!("{index} ends {origin} try {}: {} wanted {is_wanted}", attempt.number, outcome.is_ok())
@@ -675,12 +672,11 @@ impl World {
     }
 
     /// How it fails; some say that they need an earlier one first.
-    fn failure(&mut self, origin: i64, attempt: u32, class: Class) -> Failure {
+    fn failure(&mut self, origin: i64, class: Class) -> Failure {
         if origin > 0 && self.roll(5) == 0 {
             let earlier = self.roll(origin as u64) as i64;
             if Naive::of(self.log.iter()).waiting.contains_key(&earlier) {
                 self.note("failures that name a waiting predecessor");
-                self.named.insert(origin, (attempt, earlier));
             }
             let named = crate::Origin { topic: "orders".parse().unwrap(), partition: 0, offset: earlier };
             return Failure::follows(named);

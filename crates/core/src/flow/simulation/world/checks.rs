@@ -59,10 +59,15 @@ impl World {
                 let is_over = self.is_over_with(index, origin);
                 match outcome.verdict {
                     Verdict::Finished => assert!(is_over, "{origin} is called finished and is not"),
-                    Verdict::Due { .. } | Verdict::Cancelled => {
-                        assert!(naive.waiting.contains_key(&origin), "{origin} does not wait");
+                    Verdict::Due { .. } | Verdict::Cancelled if self.is_rightful(index) => {
+                        let waits = naive.waiting.contains_key(&origin);
+                        assert!(waits || is_over, "{origin} does not wait");
                     }
-                    Verdict::Opened | Verdict::TooLate | Verdict::Unknown => {}
+                    Verdict::Due { .. }
+                    | Verdict::Cancelled
+                    | Verdict::Opened
+                    | Verdict::TooLate
+                    | Verdict::Unknown => {}
                 }
             }
             Entry::Claim(..) | Entry::Checkpoint(..) | Entry::Order(_) | Entry::Skipped => {}
@@ -93,11 +98,8 @@ impl World {
             Some(waits) if attempt.number == waits.attempt + 1 => {
                 assert!(waits.due <= self.now, "{origin} is early by {}", waits.due - self.now);
                 assert!(!waits.cancelled, "{origin} is handled although it was cancelled");
-                if let Some((named_at, leader)) = self.named.get(&origin)
-                    && *named_at == waits.attempt
-                    && waits.behind
-                {
-                    let waits = naive.waiting.contains_key(leader) && !self.is_over_with(index, *leader);
+                if let Some(leader) = waits.behind {
+                    let waits = naive.waiting.contains_key(&leader) && !self.is_over_with(index, leader);
                     assert!(!waits, "{origin} is handled before {leader}, which it named");
                     self.note("handled after the one they named");
                 }
