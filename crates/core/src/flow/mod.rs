@@ -405,6 +405,15 @@ impl Flow {
         }
     }
 
+    /// The reader of the source has come to this offset, whether it delivered something or not: what is
+    /// missing below was a marker, or is gone.
+    pub fn reached(&mut self, partition: i32, position: i64) {
+        if let Some(state) = self.partitions.get_mut(partition).filter(|state| state.has_started()) {
+            state.offsets.pass(position);
+            self.pass(partition);
+        }
+    }
+
     /// The letter of a record is confirmed.
     pub fn buried(&mut self, id: Id, now: Now) {
         let Some(ticket) = self.tickets.get(id).filter(|ticket| ticket.place == Place::Burying) else {
@@ -661,15 +670,17 @@ impl Flow {
         self.ease(number);
     }
 
-    /// Asks the source for less or more of a partition, by what is in memory of it.
+    /// Asks the source for less or more of a partition, by what is in memory and on the shelf of it.
     fn ease(&mut self, number: i32) {
         let Limits { records: most, bytes: most_bytes } = self.share;
+        // Followers of one that waits need no place at the handler to come to the shelf.
+        let is_full = self.is_full(number);
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let (records, bytes) = (partition.records.len(), partition.bytes);
-        if !partition.paused && (records >= most || bytes >= most_bytes) {
+        if !partition.paused && (records >= most || bytes >= most_bytes || is_full) {
             partition.paused = true;
             self.actions.push_back(Action::Pause(number));
-        } else if partition.paused && records <= most / 2 && bytes <= most_bytes / 2 {
+        } else if partition.paused && records <= most / 2 && bytes <= most_bytes / 2 && !is_full {
             partition.paused = false;
             self.actions.push_back(Action::Resume(number));
         }

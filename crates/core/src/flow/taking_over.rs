@@ -61,7 +61,9 @@ impl Flow {
     /// The commit that proves a claim was accepted.
     pub fn proven(&mut self, partition: i32, claim: ClaimId, now: Now) {
         let Some(aside) = self.partitions.aside(partition) else { return };
-        aside.owner.proven(claim);
+        if !aside.owner.proven(claim) {
+            return;
+        }
         match aside.owner.phase() {
             Phase::Locating => {
                 let mark = aside.owner.shelf.progress().map(|progress| progress.mark());
@@ -80,8 +82,9 @@ impl Flow {
         let Some(aside) = self.partitions.aside(partition) else { return };
         match located {
             Located::GoesOn => {
-                aside.owner.goes_on();
-                self.start_source(partition, now);
+                if aside.owner.goes_on() {
+                    self.start_source(partition, now);
+                }
             }
             Located::BeginsAt(offset) => {
                 aside.owner.begins_at(offset);
@@ -169,9 +172,15 @@ impl Flow {
     fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
         self.writers.insert(partition);
         match body {
-            Body::Wait(wait) => self.waits(partition, wait),
+            Body::Wait(wait) => {
+                self.waits(partition, wait);
+                self.answer(partition, now);
+            }
             Body::Carried(wait) => self.carried(partition, wait),
-            Body::Closed(closed) if closed.completes => self.closed(partition, closed.origin),
+            Body::Closed(closed) if closed.completes => {
+                self.closed(partition, closed.origin);
+                self.answer(partition, now);
+            }
             Body::Closed(_) => {}
             Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
             Body::Checkpoint { begins, .. } => {
@@ -244,6 +253,9 @@ impl Flow {
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         partition.active -= 1;
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
+if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+            aside.let_go(lane);
+        }
         let (due, attempts, record) = (wait.due(), ticket.attempts(), ticket.record.clone());
         let failure = ticket.past.take().map(|past| (Box::new(past.failure), past.class));
         self.counts.shelved += 1;

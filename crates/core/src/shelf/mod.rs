@@ -13,6 +13,7 @@ mod owner;
 pub use entry::{
     BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
 };
+pub(crate) use fold::is_it;
 pub use fold::{Closure, Folded, Shelf};
 pub use index::{Index, LaneTag, Stage, Waiting};
 pub use owner::{Body, Owner, Phase, Seen};

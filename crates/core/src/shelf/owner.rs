@@ -51,6 +51,8 @@ pub enum Body {
         begins: bool,
         /// What waited and is complete.
         done: Vec<Done>,
+        /// The last offset that was folded when it was made: it knows of nothing after that.
+        seen: i64,
     },
 }
 
@@ -94,7 +96,10 @@ pub struct Owner {
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
     answered: HashMap<i64, u32>,
-    /// Records and closures on their way to the end of the log.
+    /// Records on their way to the shelf, and letters on their way to close a lane: what the log says of them
+    /// may be said once more.
+    writing: HashSet<i64>,
+    /// Records on their way to the end of the log.
     carrying: HashSet<i64>,
     unbound: Vec<i64>,
     /// Bytes of the log that were folded, and how many of them are cut off.
@@ -124,6 +129,7 @@ impl Owner {
             last: None,
             answering: HashSet::new(),
             answered: HashMap::new(),
+            writing: HashSet::new(),
             carrying: HashSet::new(),
             unbound: Vec::new(),
             bytes: 0,
@@ -184,10 +190,10 @@ impl Owner {
         self.safe
     }
 
-    /// The commit that proves the claim was accepted.
-    pub fn proven(&mut self, claim: ClaimId) {
+    /// The commit that proves the claim was accepted. Says whether that was still to be proven.
+    pub fn proven(&mut self, claim: ClaimId) -> bool {
         if self.phase != Phase::Proving || claim != self.claim {
-            return;
+            return false;
         }
         let begins = |body: &Body| matches!(body, Body::Checkpoint { begins: true, .. });
         self.phase = match (self.started, self.unsent.iter().any(begins)) {
@@ -195,16 +201,19 @@ impl Owner {
             (false, true) => Phase::Beginning,
             (false, false) => Phase::Locating,
         };
+        true
     }
 
-    /// The source goes on at the folded mark.
-    pub fn goes_on(&mut self) {
-        if self.phase == Phase::Locating {
-            self.phase = Phase::Running;
-            self.started = true;
-            self.last = self.shelf.progress();
-            self.safe = self.last.as_ref().map(Progress::mark);
+    /// The source goes on at the folded mark. Says whether it was asked for.
+    pub fn goes_on(&mut self) -> bool {
+        if self.phase != Phase::Locating {
+            return false;
         }
+        self.phase = Phase::Running;
+        self.started = true;
+        self.last = self.shelf.progress();
+        self.safe = self.last.as_ref().map(Progress::mark);
+        true
     }
 
     /// The source begins at an offset that is first written down.
@@ -215,17 +224,20 @@ impl Owner {
                 progress: Progress::at(offset),
                 begins: true,
                 done: Vec::new(),
+                seen: self.folded,
             });
         }
     }
 
     /// A record is to wait.
     pub fn shelve(&mut self, wait: Arc<Wait>) {
+        self.writing.insert(wait.record.at.offset);
         self.unsent.push_back(Body::Wait(wait));
     }
 
     /// A letter closes its lane, and completes its record.
     pub fn close(&mut self, origin: i64, lane: Bytes) {
+        self.writing.insert(origin);
         self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true }));
     }
 
@@ -247,10 +259,12 @@ impl Owner {
         self.unsent.push_back(Body::Outcome(outcome));
     }
 
-    /// Whether a record must stay where it is: it is on its way to the end of the log, or an answer about it is.
+    /// Whether a record must stay where it is: an entry or an answer about it is on its way.
     #[must_use]
     pub fn is_bound(&self, origin: i64) -> bool {
-        self.carrying.contains(&origin) || self.answered.contains_key(&origin)
+        self.writing.contains(&origin)
+            || self.carrying.contains(&origin)
+            || self.answered.contains_key(&origin)
     }
 
     /// A waiting record is complete: the next checkpoint says so.
@@ -260,9 +274,18 @@ impl Owner {
 
     /// Writes down how far it has come. `progress` is of the source, and of this moment.
     pub fn checkpoint(&mut self, progress: Progress) {
-        let done = std::mem::take(&mut self.done);
+        let mut done = std::mem::take(&mut self.done);
+        // Those on their way may be lost while this one lands, and what is done here may have come after
+        // what is done there.
+        for body in self.pending.values().chain(&self.unsent) {
+            if let Body::Checkpoint { done: before, .. } = body {
+                done.extend(before);
+            }
+        }
+        done.sort_unstable();
+        done.dedup();
         self.last = Some(progress.clone());
-        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done });
+        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done, seen: self.folded });
     }
 
     /// Whether something is complete that no checkpoint says.
@@ -277,6 +300,13 @@ impl Owner {
         self.pending.is_empty() && self.unsent.is_empty() && self.done.is_empty()
     }
 
+    /// Whether nothing is on its way, in any of the ways there are.
+    #[cfg(test)]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let bound = self.answering.len() + self.answered.len() + self.carrying.len() + self.writing.len();
+        self.is_settled() && bound == 0
+    }
+
     /// The next entry to append, in this order and through one producer.
     pub fn next_entry(&mut self) -> Option<Entry> {
         match self.phase {
@@ -285,12 +315,15 @@ impl Owner {
         }
         let body = self.unsent.pop_front()?;
         self.seq += 1;
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
+        if let Body::Checkpoint { seen, .. } = &body {
+            stamp.seen = *seen;
+        }
         let entry = match &body {
             Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, Box::new(Wait::clone(wait))),
             Body::Closed(closed) => Entry::Closed(stamp, closed.clone()),
             Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
-            Body::Checkpoint { progress, begins, done } => {
+            Body::Checkpoint { progress, begins, done, .. } => {
                 let (identity, progress) = (self.identity.clone(), progress.clone());
                 Entry::Checkpoint(
                     stamp,
@@ -400,15 +433,25 @@ impl Owner {
             Body::Carried(wait) => {
                 self.carrying.remove(&wait.record.at.offset);
             }
-            Body::Wait(_) | Body::Closed(_) => {}
+            Body::Wait(wait) => {
+                self.writing.remove(&wait.record.at.offset);
+            }
+            Body::Closed(closed) if closed.completes => {
+                self.writing.remove(&closed.origin);
+            }
+            Body::Closed(_) => {}
         }
         Seen::Confirmed(body)
     }
 
-    /// Takes the orders that nobody has begun to answer.
+    /// Takes the orders that nobody has begun to answer. Those about a record that is being written wait for
+    /// that: its entry may land once more, and would undo what the answer said.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
         let orders = self.shelf.orders().map(|(at, order)| (at, order.clone()));
-        let mut new: Vec<_> = orders.filter(|(_, order)| !self.answering.contains(&order.id)).collect();
+        let is_new = |order: &super::Order| {
+            !self.answering.contains(&order.id) && !self.writing.contains(&order.origin)
+        };
+        let mut new: Vec<_> = orders.filter(|(_, order)| is_new(order)).collect();
         new.sort_by_key(|(at, _)| *at);
         self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
         new.into_iter().map(|(_, order)| order).collect()

@@ -90,7 +90,7 @@ pub struct Checkpoint {
 }
 
 /// A waiting record that is complete: this one, not one that waits again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Done {
     /// Its source offset.
     pub origin: i64,
@@ -175,7 +175,7 @@ pub enum Verdict {
     TooLate,
     /// It is complete.
     Finished,
-    /// Nothing of that origin was ever here.
+    /// Nothing of that origin was ever here, or it closes no lane.
     Unknown,
 }
 
