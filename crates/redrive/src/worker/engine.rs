@@ -1,20 +1,19 @@
 //! The loop of one subscription: asks the flow what to do, does it, and tells it what came of it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, Slot};
+use redrive_core::flow::{Action, Counts, Flow, Id, Limits, Now, Settings as FlowSettings, Slot};
 use redrive_core::settings::Delivery;
-use redrive_core::{Class, Failure, Route};
+use redrive_core::{Class, Failure};
 use redrive_kafka::{
     Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
     Refusal, Settings, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
@@ -26,15 +25,10 @@ use super::{News, Spec};
 use crate::Error;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::listener::{Event as Heard, Told};
 use crate::status::Status;
 
-/// How often the status is told when nothing else happens.
-const STATUS: Duration = Duration::from_secs(1);
 /// How many rounds are done before the loop looks at what else there is.
 const ROUNDS: u32 = 64;
-/// The least time between two states that are told because nothing is left to do.
-const BREATH: Duration = Duration::from_millis(10);
 
 /// What ended the wait.
 enum Woken {
@@ -70,10 +64,10 @@ pub(crate) struct Engine {
     stop: watch::Receiver<bool>,
     /// When the loop ends at the latest, once it was told to stop.
     stopping: Option<Duration>,
-    status: watch::Sender<Status>,
-    told_at: Duration,
+    pub(super) status: watch::Sender<Status>,
+    pub(super) told_at: Duration,
     /// What was told then: the counts, and how often something had become wrong or right.
-    told: (Counts, u64),
+    pub(super) told: (Counts, u64),
     pub(super) watch: Watch,
 }
 
@@ -155,7 +149,7 @@ impl Engine {
                 break None;
             }
             let wake = self.next_wake(now);
-            let takes_records = self.flow.has_room() && self.saving.has_room() && self.stopping.is_none();
+            let takes_records = self.flow.has_room() && self.stopping.is_none();
             let stopping = self.stopping.is_some();
             let woken = tokio::select! {
                 Some(news) = self.inbox.recv() => Woken::News(news),
@@ -304,11 +298,13 @@ impl Engine {
 
     fn publish_output(&mut self, id: Id, slot: Slot, output: Vec<Outgoing>, now: Now) {
         let at = self.flow.ticket(id).map(|ticket| (ticket.record.at.partition, ticket.record.at.offset));
-        if self.saving.is_transactional() {
-            if let Some(at) = at {
-                self.saving.add(at, output);
+        if let Some((waiting, at)) = self.saving.output().zip(at) {
+            let outcome = waiting.refusal(at).cloned().map_or(Ok(()), Err);
+            if outcome.is_ok() {
+                waiting.add(at, output);
             }
-            self.flow.handled(id, slot, Ok(()), now);
+            self.flow.handled(id, slot, outcome, now);
+            self.throttle(at.0);
             return;
         }
         let Some(topic) = output.first().map(|outgoing| outgoing.topic.clone()) else { return };
@@ -327,57 +323,6 @@ impl Engine {
             let result = all.await;
             let _ = news.send(News::Published { id, result });
         });
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Routed { id, class, route, wait } => {
-                let Some(ticket) = self.flow.ticket(id) else { return };
-                let (origin, attempt) = (&ticket.record.at, ticket.attempts());
-                info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
-                if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
-                    self.hear(id, Heard::BeforeAside);
-                    self.hear(id, Heard::AfterAside);
-                }
-            }
-            Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
-            Notice::Blocked { partition, surge } => {
-                let what = match (partition, surge) {
-                    (None, false) => "an outage stops the subscription".to_owned(),
-                    (None, true) => {
-                        "most keys fail: taken for an outage, which stops the subscription".to_owned()
-                    }
-                    (Some(partition), false) => format!("an outage stops partition {partition}"),
-                    (Some(partition), true) => {
-                        format!("most keys fail: taken for an outage, which stops partition {partition}")
-                    }
-                };
-                let remedy = match surge {
-                    false => "bring back what the handler depends on; the flow goes on by itself",
-                    true => "look at what was deployed last; the flow goes on by itself once records succeed",
-                };
-                self.troubles.raise(About::Blocked(partition), what, remedy);
-            }
-            Notice::Opened { partition } => self.troubles.clear(About::Blocked(partition)),
-        }
-    }
-
-    /// Tells listeners; what they do never affects the record.
-    pub(super) fn hear<'a>(&'a self, id: Id, event: impl Fn(Told<'a>) -> Heard<'a>) {
-        let Some(ticket) = self.flow.ticket(id) else { return };
-        let past = ticket.past.as_ref();
-        let told = Told {
-            record: &ticket.record,
-            failure: past.map(|past| &past.failure),
-            class: past.map(|past| past.class),
-            attempts: ticket.attempts(),
-        };
-        for listener in &self.spec.settled.listeners {
-            let heard = event(told);
-            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(&heard))).is_err() {
-                error!(origin = %ticket.record.at, "a listener panicked");
-            }
-        }
     }
 
     fn begin_to_stop(&mut self) {
@@ -411,49 +356,6 @@ impl Engine {
             self.stopping,
         ];
         wakes.into_iter().flatten().min().unwrap_or(now.steady)
-    }
-
-    fn until_told(&self) -> Duration {
-        let rests = self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if rests { BREATH } else { STATUS }
-    }
-
-    fn tell(&mut self, now: Now) {
-        self.look_again(now);
-        let since = now.steady.saturating_sub(self.told_at);
-        let is_news = self.told.1 != self.troubles.changes();
-        let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if since < STATUS && !is_news && !rests {
-            return;
-        }
-        self.told_at = now.steady;
-        match self.saving.has_room() {
-            true => self.troubles.clear(About::Output),
-            false => {
-                let what =
-                    "output waits for an earlier record that is not done; nothing more is taken".to_owned();
-                self.troubles.raise(About::Output, what, "look at why records of the lowest offsets fail");
-            }
-        }
-        let (too_much, share) = self.flow.loss(now);
-        match too_much {
-            true => {
-                let what = format!("{}% of the records were dropped", f64::from(share) / 1_000.0);
-                self.troubles.raise(About::Loss, what, "look at why they fail; max-loss sets the limit");
-            }
-            false => self.troubles.clear(About::Loss),
-        }
-        self.told = (self.flow.counts(), self.troubles.changes());
-        let problems = self.troubles.list();
-        self.status.send_modify(|status| {
-            status.counts = self.flow.counts();
-            status.publish_errors = self.burials.errors();
-            status.in_memory = self.flow.in_memory();
-            status.running = self.flow.running();
-            status.marks = self.flow.marks().collect();
-            status.loss = share;
-            status.problems = problems;
-        });
     }
 }
 

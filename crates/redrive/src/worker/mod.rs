@@ -4,8 +4,10 @@ mod assigning;
 mod attempts;
 mod burying;
 mod engine;
+mod output;
 mod place;
 mod saving;
+mod telling;
 mod troubles;
 mod watching;
 

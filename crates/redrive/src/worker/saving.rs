@@ -1,21 +1,23 @@
 //! Which offsets are safe at the broker: by commits, or by transactions that carry the output too.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::flow::{Flow, Now};
-use redrive_core::letter::{Letter, Size};
+use redrive_core::{Class, Failure};
 use redrive_kafka::Transacting as TransactionSettings;
-use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal, TransactionFailed, Transactions};
+use redrive_kafka::{Error as KafkaError, Mark, Refusal, TransactionFailed, Transactions};
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 
 use super::engine::{Engine, chain};
+use super::output::{At, Load, Output};
 use super::troubles::About;
 use super::{News, Spec, back_off};
 use crate::Error;
 use crate::cluster::Cluster;
+use crate::listener::Event as Heard;
 
 /// How a commit of ours is known: this, the id of the topic it is for, and how many partitions that had.
 pub(crate) const TAG: &str = "redrive/1 ";
@@ -25,11 +27,6 @@ const COMMIT: Duration = Duration::from_secs(1);
 const TRANSACTION: Duration = Duration::from_millis(50);
 /// The least time between two tries when someone waits for them.
 const HURRY: Duration = Duration::from_millis(20);
-/// What goes into one transaction at most: it has to end within its time.
-const MOST_IN_ONE: usize = 5_000;
-const MOST_BYTES_IN_ONE: usize = 16 << 20;
-/// What may wait for its transaction before no more records are taken.
-const MOST_WAITING: usize = 20_000;
 
 /// What is safe, and what is not yet.
 pub(crate) struct Saving {
@@ -46,30 +43,14 @@ pub(crate) struct Saving {
 struct Transacting {
     transactions: Arc<Mutex<Transactions>>,
     /// What is published together with the offset that made it.
-    waiting: BTreeMap<(i32, i64), Vec<Waiting>>,
-    count: usize,
-    /// Partitions with something that was refused, and when to try them again.
-    refused: HashMap<i32, Duration>,
-}
-
-struct Waiting {
-    outgoing: Outgoing,
-    /// What it is, if it is a letter, and how much of it is left.
-    letter: Option<(Letter, Size)>,
-}
-
-impl Waiting {
-    fn bytes(&self) -> usize {
-        let length = |bytes: Option<&bytes::Bytes>| bytes.map_or(0, bytes::Bytes::len);
-        length(self.outgoing.key.as_ref()) + length(self.outgoing.value.as_ref()) + 100
-    }
+    output: Output,
 }
 
 /// How a commit or a transaction ended.
 pub(crate) struct Saved {
     marks: Vec<(i32, i64)>,
     /// Where in the flow each published record came from, in their order.
-    sources: Vec<((i32, i64), usize)>,
+    sources: Vec<(At, usize)>,
     result: Result<(), Failed>,
 }
 
@@ -97,12 +78,8 @@ impl Saving {
             ..TransactionSettings::default()
         };
         let transactions = Transactions::new(cluster.settings(), &spec.transactional_id, &limits).await?;
-        let transacting = Transacting {
-            transactions: Arc::new(Mutex::new(transactions)),
-            waiting: BTreeMap::new(),
-            count: 0,
-            refused: HashMap::new(),
-        };
+        let transacting =
+            Transacting { transactions: Arc::new(Mutex::new(transactions)), output: Output::default() };
         Ok(Self { transactions: Some(transacting), ..Self::commits() })
     }
 
@@ -123,13 +100,14 @@ impl Saving {
         self.transactions.is_some()
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.transactions.as_ref().is_none_or(|transactions| transactions.count < MOST_WAITING)
+    /// What waits for its transaction, if there are transactions.
+    pub(super) fn output(&mut self) -> Option<&mut Output> {
+        self.transactions.as_mut().map(|transacting| &mut transacting.output)
     }
 
     /// A partition begins; `saved` is what the group has committed of it.
     pub(super) fn begin(&mut self, partition: i32, saved: Option<i64>) {
-        self.forget(partition);
+        self.saved.remove(&partition);
         if let Some(offset) = saved {
             self.saved.insert(partition, offset);
         }
@@ -137,28 +115,9 @@ impl Saving {
 
     pub(super) fn forget(&mut self, partition: i32) {
         self.saved.remove(&partition);
-        if let Some(transactions) = &mut self.transactions {
-            transactions.refused.remove(&partition);
-            let kept = |at: &(i32, i64), _: &mut Vec<Waiting>| at.0 != partition;
-            transactions.waiting.retain(kept);
-            transactions.count = transactions.waiting.values().map(Vec::len).sum();
+        if let Some(output) = self.output() {
+            output.forget(partition);
         }
-    }
-
-    /// What a handler wants to publish with its offset.
-    pub(super) fn add(&mut self, at: (i32, i64), output: Vec<Outgoing>) {
-        self.wait(at, output.into_iter().map(|outgoing| Waiting { outgoing, letter: None }).collect());
-    }
-
-    /// A letter that is published with its offset.
-    pub(super) fn add_letter(&mut self, at: (i32, i64), outgoing: Outgoing, letter: Letter) {
-        self.wait(at, vec![Waiting { outgoing, letter: Some((letter, Size::Whole)) }]);
-    }
-
-    fn wait(&mut self, at: (i32, i64), more: Vec<Waiting>) {
-        let Some(transactions) = &mut self.transactions else { return };
-        transactions.count += more.len();
-        transactions.waiting.entry(at).or_default().extend(more);
     }
 
     pub(super) fn is_saving(&self, partition: i32) -> bool {
@@ -258,29 +217,13 @@ impl Engine {
             return;
         }
         let Saving { transactions: Some(transacting), saved, .. } = &mut self.saving else { return };
-        transacting.refused.retain(|_, again| *again > now.steady);
-        marks.retain(|(partition, _)| !transacting.refused.contains_key(partition));
-        if marks.is_empty() {
-            return;
-        }
-        let (mut outgoing, mut sources, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let output = &mut transacting.output;
+        marks.retain(|(partition, _)| !output.is_held(*partition, now.steady));
+        let mut load = Load::default();
         for (partition, mark) in &mut marks {
-            for (at, waiting) in transacting.waiting.range((*partition, i64::MIN)..(*partition, *mark)) {
-                let more: usize = waiting.iter().map(Waiting::bytes).sum();
-                let is_full =
-                    outgoing.len() + waiting.len() > MOST_IN_ONE || bytes + more > MOST_BYTES_IN_ONE;
-                if is_full && !outgoing.is_empty() {
-                    // All below is complete, so any lower mark is right too; the rest is for the next one.
-                    *mark = at.1;
-                    break;
-                }
-                bytes += more;
-                for (index, one) in waiting.iter().enumerate() {
-                    outgoing.push(one.outgoing.clone());
-                    sources.push((*at, index));
-                }
-            }
+            *mark = output.load(&mut load, *partition, *mark);
         }
+        let Load { outgoing, sources, .. } = load;
         marks.retain(|(partition, mark)| saved.get(partition) != Some(mark));
         if marks.is_empty() {
             return;
@@ -320,7 +263,7 @@ impl Engine {
                     if self.turns.contains_key(&partition) {
                         self.saving.saved.insert(partition, mark);
                     }
-                    self.forget_published(partition, mark);
+                    self.published(partition, mark);
                     self.release(partition);
                 }
             }
@@ -356,7 +299,11 @@ impl Engine {
             if !self.turns.contains_key(partition) {
                 continue;
             }
+            let refusals = self.saving.output().map(|output| output.take_refusals(*partition));
             self.abandon(*partition);
+            if let Some((output, refusals)) = self.saving.output().zip(refusals) {
+                output.put_refusals(refusals);
+            }
             let is_asked_back =
                 self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(partition));
             if !is_asked_back {
@@ -371,49 +318,71 @@ impl Engine {
         self.saving.next = now.steady.saturating_add(self.saving.interval());
     }
 
-    fn forget_published(&mut self, partition: i32, mark: i64) {
-        let Some(transacting) = &mut self.saving.transactions else { return };
-        let mut later = transacting.waiting.split_off(&(partition, i64::MIN));
-        let mut above = later.split_off(&(partition, mark));
-        transacting.waiting.append(&mut above);
-        transacting.count = transacting.count.saturating_sub(later.values().map(Vec::len).sum());
+    /// Everything below the mark is there, for everyone to see.
+    fn published(&mut self, partition: i32, mark: i64) {
+        let Some(output) = self.saving.output() else { return };
+        let letters = output.published(partition, mark);
+        for burying in letters {
+            self.tell_buried(&burying.story, &burying.letter);
+        }
+        self.throttle(partition);
     }
 
-    /// Something in the transaction cannot be published: a letter is made smaller, anything else waits
-    /// with its partition.
+    /// Takes no more of a partition of which too much waits for an earlier record.
+    pub(super) fn throttle(&mut self, partition: i32) {
+        let Some(is_full) = self.saving.output().and_then(|output| output.is_full(partition)) else { return };
+        let about = About::Output(partition);
+        match is_full {
+            true => {
+                let what = format!(
+                    "output of partition {partition} waits for an earlier record that is not done; no more of \
+                     it is taken"
+                );
+                self.troubles.raise(about, what, "look at why records of its lowest offsets fail");
+            }
+            false => self.troubles.clear(about),
+        }
+        self.flow.throttle(partition, is_full);
+    }
+
+    /// Something in the transaction cannot be published. A letter is made smaller, or waits with its
+    /// partition. Output is refused for good: the record that it came from has failed after all. By now
+    /// later ones of its lane may have been handled, so the partition begins again where it is saved.
     fn refused(
         &mut self,
-        sources: &[((i32, i64), usize)],
+        sources: &[(At, usize)],
         index: usize,
         kind: Refusal,
         error: &KafkaError,
         now: Now,
     ) {
         self.saving.next = now.steady;
-        let Some((at, nth)) = sources.get(index).copied() else {
+        let source = sources.get(index).copied();
+        let Some(((at, nth), output)) = source.zip(self.saving.output()) else {
             self.try_again(error, now);
             return;
         };
-        if self.shrink(at, nth, kind) {
+        if output.shrink(at, nth, kind) {
             return;
         }
-        self.burials.count_error();
-        let Some(transacting) = &mut self.saving.transactions else { return };
-        transacting.refused.insert(at.0, now.steady.saturating_add(back_off(1)));
-        self.hold(at.0, error);
-    }
-
-    fn shrink(&mut self, at: (i32, i64), nth: usize, kind: Refusal) -> bool {
-        if kind != Refusal::TooLarge {
-            return false;
+        if let Some(burying) = output.letter(at, nth) {
+            let story = burying.story.clone();
+            output.hold(at.0, now.steady.saturating_add(back_off(1)));
+            self.burials.count_error();
+            self.hold(at.0, error);
+            let topic = &self.spec.settled.settled.letters;
+            self.hear_story(&story, |told| Heard::LetterRefused { told, topic, error });
+            return;
         }
-        let Some(transacting) = &mut self.saving.transactions else { return false };
-        let waiting = transacting.waiting.get_mut(&at).and_then(|all| all.get_mut(nth));
-        let Some(Waiting { outgoing, letter: Some((letter, size)) }) = waiting else { return false };
-        let Some(smaller) = size.smaller() else { return false };
-        *size = smaller;
-        let letter = letter.clone().shrunk(smaller, None);
-        (outgoing.value, outgoing.headers) = (letter.value, letter.headers);
-        true
+        warn!(
+            partition = at.0,
+            offset = at.1,
+            error = chain(error),
+            "output is refused: its record has failed"
+        );
+        self.begin_again(&[at], now);
+        if let Some(output) = self.saving.output() {
+            output.refuse(at, Failure::from_error(error).presumably(Class::Permanent));
+        }
     }
 }

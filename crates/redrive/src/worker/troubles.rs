@@ -13,8 +13,8 @@ pub(crate) enum About {
     Kafka,
     /// The topics.
     Topics,
-    /// Output that waits for its transaction.
-    Output,
+    /// A partition whose output waits for its transaction.
+    Output(i32),
     /// Commits.
     Commits,
     /// A partition that cannot begin, or was stopped.
@@ -39,15 +39,11 @@ impl Troubles {
     /// Something is wrong; said once for as long as it stays the same.
     pub(crate) fn raise(&mut self, about: About, what: String, remedy: &str) {
         let partition = match about {
-            About::Stopped(partition) | About::Held(partition) | About::Blocked(Some(partition)) => {
-                Some(partition)
-            }
-            About::Kafka
-            | About::Topics
-            | About::Output
-            | About::Commits
-            | About::Blocked(None)
-            | About::Loss => None,
+            About::Stopped(partition)
+            | About::Held(partition)
+            | About::Output(partition)
+            | About::Blocked(Some(partition)) => Some(partition),
+            About::Kafka | About::Topics | About::Commits | About::Blocked(None) | About::Loss => None,
         };
         let problem = Problem { partition, what, remedy: remedy.to_owned() };
         if self.now.get(&about) != Some(&problem) {
