@@ -445,6 +445,14 @@ impl Flow {
         }
     }
 
+    /// There is no room for what would come of more records of this partition, or there is again. What is
+    /// in memory goes on: it may be what makes room.
+    pub fn throttle(&mut self, partition: i32, throttled: bool) {
+        let Some(state) = self.partitions.get_mut(partition) else { return };
+        state.throttled = throttled;
+        self.ease(partition);
+    }
+
     /// Nothing of this partition starts any more; what runs may end.
     pub fn drain(&mut self, partition: i32) {
         if let Some(partition) = self.partitions.get_mut(partition) {
@@ -677,10 +685,11 @@ impl Flow {
         let is_full = self.is_full(number);
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let (records, bytes) = (partition.records.len(), partition.bytes);
-        if !partition.paused && (records >= most || bytes >= most_bytes || is_full) {
+        let is_full = is_full || partition.throttled || records >= most || bytes >= most_bytes;
+        if !partition.paused && is_full {
             partition.paused = true;
             self.actions.push_back(Action::Pause(number));
-        } else if partition.paused && records <= most / 2 && bytes <= most_bytes / 2 && !is_full {
+        } else if partition.paused && !is_full && records <= most / 2 && bytes <= most_bytes / 2 {
             partition.paused = false;
             self.actions.push_back(Action::Resume(number));
         }

@@ -28,6 +28,8 @@ pub(super) struct Partition {
     pub(super) held: bool,
     /// It is being given up: nothing new starts.
     pub(super) draining: bool,
+    /// Whoever acts has no room for what would come of more records.
+    pub(super) throttled: bool,
     /// The source was asked not to deliver.
     pub(super) paused: bool,
     /// Its shelf, where there is one.
@@ -76,6 +78,7 @@ impl Partition {
             stalled: VecDeque::new(),
             held: false,
             draining: false,
+            throttled: false,
             paused: false,
             aside: None,
         }

@@ -253,7 +253,7 @@ impl Flow {
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         partition.active -= 1;
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
-if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+        if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
             aside.let_go(lane);
         }
         let (due, attempts, record) = (wait.due(), ticket.attempts(), ticket.record.clone());
