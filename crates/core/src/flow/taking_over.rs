@@ -175,7 +175,10 @@ impl Flow {
                 self.answer(partition, now);
             }
             Body::Closed(_) => {}
-            Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
+            Body::Outcome(outcome) => {
+                self.answered(partition, outcome.origin, outcome.verdict);
+                self.answer(partition, now);
+            }
             Body::Checkpoint { begins, .. } => {
                 if begins {
                     self.start_source(partition, now);

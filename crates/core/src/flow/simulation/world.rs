@@ -102,6 +102,8 @@ pub(super) struct World {
     /// Successes in the order in which they happened, by lane; only of rightful owners.
     handled: HashMap<u64, Vec<i64>>,
     succeeded: BTreeMap<i64, u32>,
+    /// Successes of those who were not rightful owners any more.
+    blurred: BTreeSet<i64>,
     /// What a read-committed reader sees.
     visible: BTreeMap<i64, u32>,
     buried: BTreeSet<i64>,
@@ -136,6 +138,7 @@ impl World {
             workers: Vec::new(),
             handled: HashMap::new(),
             succeeded: BTreeMap::new(),
+            blurred: BTreeSet::new(),
             visible: BTreeMap::new(),
             buried: BTreeSet::new(),
             orders: 0,
@@ -654,8 +657,9 @@ impl World {
         let outcome = match class {
             None => {
                 *self.succeeded.entry(origin).or_default() += 1;
-                if self.is_rightful(index) && key > 0 && is_wanted {
-                    self.handled.entry(key).or_default().push(origin);
+                match self.is_rightful(index) && is_wanted {
+                    true => self.handled.entry(key).or_default().push(origin),
+                    false => drop(self.blurred.insert(origin)),
                 }
                 Ok(())
             }

@@ -187,10 +187,11 @@ impl World {
                 assert!(times == 0 || !self.buried.contains(&origin), "{origin} is handled and a letter");
             }
         }
-        for (key, handled) in &self.handled {
+        for (key, handled) in self.handled.iter().filter(|(key, _)| **key > 0) {
             let mut last: BTreeMap<i64, usize> = BTreeMap::new();
-            // What became a letter, by order say, was not handled again when those before it were.
-            let to_the_end = |origin: &i64| !self.buried.contains(origin);
+            // What became a letter, by order say, was not handled again when those before it were; and what
+            // a former owner handled last may count.
+            let to_the_end = |origin: &i64| !self.buried.contains(origin) && !self.blurred.contains(origin);
             for (index, origin) in handled.iter().enumerate().filter(|(_, origin)| to_the_end(origin)) {
                 last.insert(*origin, index);
             }
