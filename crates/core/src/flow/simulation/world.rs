@@ -93,6 +93,8 @@ pub(super) struct World {
     source: Vec<(u64, Script)>,
     /// The shelf: everything ever written, and where its log begins.
     log: BTreeMap<i64, Entry>,
+    /// What all of it means.
+    naive: Naive,
     start: i64,
     end: i64,
     committed: Option<(i64, bool)>,
@@ -130,6 +132,7 @@ impl World {
             now: 1_000_000,
             source: Vec::new(),
             log: BTreeMap::new(),
+            naive: Naive::default(),
             start: 0,
             end: 0,
             committed: None,
@@ -404,6 +407,7 @@ impl World {
         };
         assert_eq!(Entry::read(&record).as_ref(), Ok(&entry), "what is written is read");
         self.tell(|| format!("log {at}: {}", checks::in_short(&entry)));
+        self.naive.fold(at, &entry);
         self.log.insert(at, entry);
         self.end = at + 1;
         at
@@ -413,7 +417,7 @@ impl World {
         if self.source.is_empty() {
             return;
         }
-        let naive = Naive::of(self.log.iter());
+        let naive = self.naive.clone();
         let origin = match naive.waiting.keys().nth(self.roll(4) as usize) {
             Some(origin) => *origin,
             None => self.roll(self.source.len() as u64 + 2) as i64,
@@ -623,7 +627,7 @@ impl World {
         if to <= self.start {
             return;
         }
-        let whole = Naive::of(self.log.iter());
+        let whole = &self.naive;
         let rest = Naive::of(self.log.range(to..));
         assert_eq!(
             format!("{:?}", whole.essence()),
@@ -679,7 +683,7 @@ impl World {
     fn failure(&mut self, origin: i64, class: Class) -> Failure {
         if origin > 0 && self.roll(5) == 0 {
             let earlier = self.roll(origin as u64) as i64;
-            if Naive::of(self.log.iter()).waiting.contains_key(&earlier) {
+            if self.naive.waiting.contains_key(&earlier) {
                 self.note("failures that name a waiting predecessor");
             }
             let named = crate::Origin { topic: "orders".parse().unwrap(), partition: 0, offset: earlier };
@@ -932,7 +936,7 @@ impl World {
             }
             self.act(owner);
             if round % 50 == 0 {
-                let closed: Vec<i64> = Naive::of(self.log.iter()).closed.keys().copied().collect();
+                let closed: Vec<i64> = self.naive.closed.keys().copied().collect();
                 for letter in closed {
                     self.give(letter, Deed::Resolve);
                 }
@@ -942,7 +946,7 @@ impl World {
                 return;
             }
         }
-        let naive = Naive::of(self.log.iter());
+        let naive = &self.naive;
         panic!(
             "it never ends: {} records, mark {:?}, waiting {:?}, closed {:?}, phase {:?}, in memory {}",
             self.source.len(),
@@ -955,7 +959,7 @@ impl World {
     }
 
     fn is_over(&self, owner: usize) -> bool {
-        let naive = Naive::of(self.log.iter());
+        let naive = &self.naive;
         let flow = &self.workers[owner].flow;
         flow.is_written(0)
             && self.workers[owner].sent.is_empty()
