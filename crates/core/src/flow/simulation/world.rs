@@ -746,6 +746,10 @@ impl World {
         }
         worker.flow.checkpoint(0);
         if let Some(mark) = worker.flow.mark(0) {
+            if self.owner == Some(index) && known == self.generation {
+                let written = self.naive.mark_of_a_successor();
+                assert!(Some(mark) <= written, "{mark} is committed, and the log says {written:?}");
+            }
             worker.sent.push_back((known, Sent::Commit(mark)));
         }
         if worker.draining && worker.flow.is_drained(0) && worker.flow.is_written(0) {
@@ -889,7 +893,8 @@ impl World {
         if self.roll(20) == 0 {
             self.workers[index].flow.carry_all(0);
         }
-        if !self.exactly_once {
+        // What has to be written may wait for a while.
+        if !self.exactly_once && (self.calm || self.roll(4) > 0) {
             while let Some((_, entry)) = self.workers[index].flow.next_append() {
                 self.check_entry(index, &entry);
                 self.workers[index].sent.push_back((known, Sent::Append(entry)));
