@@ -65,6 +65,8 @@ pub enum Seen {
     Claimed,
     /// Another's claim stands: ours has to be made again.
     Rival,
+    /// Our claim is for a shelf that belongs to somebody else.
+    Foreign,
     /// What we wrote counts.
     Confirmed(Body),
     /// An order, to be answered.
@@ -382,7 +384,8 @@ impl Owner {
         let stamp = entry.stamp();
         let is_ours = stamp.is_some_and(|stamp| stamp.claim == self.claim);
         match folded {
-            Folded::Skipped | Folded::Void => Seen::Other,
+            Folded::Foreign if is_ours => Seen::Foreign,
+            Folded::Skipped | Folded::Void | Folded::Foreign => Seen::Other,
             Folded::Ordered => Seen::Ordered,
             Folded::Claimed if is_ours => {
                 if self.phase == Phase::Claiming {
