@@ -5,6 +5,8 @@
 //! read. A waiting record keeps its key, value and headers; the other kinds say the rest in their value.
 
 mod body;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::fmt;

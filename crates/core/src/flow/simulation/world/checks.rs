@@ -33,8 +33,17 @@ impl World {
         match entry {
             Entry::Wait(_, wait) => {
                 let done = wait.done();
-                let is_there =
-                    self.naive.waiting.get(&done.origin).is_some_and(|waits| waits.attempt == done.attempt);
+                let there =
+                    self.naive.waiting.get(&done.origin).filter(|waits| waits.attempt == done.attempt);
+                if let Some(there) = there.filter(|_| self.is_rightful(index)) {
+                    assert_eq!(
+                        (there.due, there.cancelled, there.behind),
+                        (wait.due().millis(), wait.is_cancelled(), wait.behind()),
+                        "{} is carried as it is",
+                        done.origin
+                    );
+                }
+                let is_there = there.is_some();
                 match (is_there, done.attempt) {
                     (true, _) => self.note("waits carried or written again"),
                     (false, 0) => self.note("followers set aside"),
