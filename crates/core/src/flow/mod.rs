@@ -481,6 +481,7 @@ impl Flow {
                 running.push(id);
             }
         }
+        self.forget_actions(partition, &mut running);
         self.bytes -= gone.bytes;
         self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
         self.cache.forget(partition);
@@ -491,6 +492,30 @@ impl Flow {
             gate.forget(|id| self.tickets.get(id).is_none());
         }
         running
+    }
+
+    /// What was to be done about a partition that is gone, and nobody has taken, is not done.
+    fn forget_actions(&mut self, partition: i32, running: &mut Vec<Id>) {
+        let (tickets, places) = (&self.tickets, &mut self.running);
+        self.actions.retain(|action| match action {
+            Action::Handle(attempt) if tickets.get(attempt.id).is_none() => {
+                places[attempt.slot as usize] -= 1;
+                running.retain(|id| *id != attempt.id);
+                false
+            }
+            Action::Handle(_) => true,
+            Action::Bury(id) => tickets.get(*id).is_some(),
+            Action::Pause(of)
+            | Action::Resume(of)
+            | Action::Claim { partition: of, .. }
+            | Action::Prove { partition: of, .. }
+            | Action::Locate { partition: of, .. }
+            | Action::Start { partition: of, .. }
+            | Action::Fetch { partition: of, .. }
+            | Action::Trim { partition: of, .. }
+            | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
+            Action::Tell(_) => true,
+        });
     }
 
     /// Offsets that may be committed: everything below is complete and, with a shelf, its log says so.

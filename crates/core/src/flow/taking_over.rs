@@ -6,7 +6,7 @@ use super::partition::{Aside, Partition};
 use super::{Action, Flow, Notice, Now};
 use crate::lanes::Lanes;
 use crate::offsets::{Offsets, Progress};
-use crate::shelf::{Body, ClaimId, Entry, Identity, Owner, Phase, Seen, Verdict};
+use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Verdict};
 
 /// Where the source of a claimed partition begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,6 +151,7 @@ impl Flow {
                 self.actions.push_back(Action::Tell(Notice::Rival { partition }));
                 self.claim_again(partition);
             }
+            Seen::Foreign => self.refused(partition),
             Seen::Ordered => self.answer(partition, now),
             Seen::Confirmed(body) => self.confirmed(partition, body, now),
         }
@@ -159,13 +160,13 @@ impl Flow {
     fn claimed(&mut self, partition: i32, at: i64) {
         let Some(aside) = self.partitions.aside(partition) else { return };
         let claim = aside.owner.claim();
-        let ours = self.settings.shelf.as_ref().map(|shelf| &shelf.identity);
-        match (aside.owner.shelf.identity(), ours) {
-            (Some(theirs), Some(ours)) if !is_same(theirs, ours) => {
-                let theirs = theirs.clone();
-                self.actions.push_back(Action::Tell(Notice::Foreign { partition, identity: theirs }));
-            }
-            _ => self.actions.push_back(Action::Prove { partition, claim, at }),
+        self.actions.push_back(Action::Prove { partition, claim, at });
+    }
+
+    fn refused(&mut self, partition: i32) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        if let Some(identity) = aside.owner.shelf.identity().cloned() {
+            self.actions.push_back(Action::Tell(Notice::Foreign { partition, identity }));
         }
     }
 
@@ -182,7 +183,10 @@ impl Flow {
                 self.answer(partition, now);
             }
             Body::Closed(_) => {}
-            Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
+            Body::Outcome(outcome) => {
+                self.answered(partition, outcome.origin, outcome.verdict);
+                self.answer(partition, now);
+            }
             Body::Checkpoint { begins, .. } => {
                 if begins {
                     self.start_source(partition, now);
@@ -264,12 +268,4 @@ impl Flow {
         self.forget_ticket(id);
         self.take_steps(number);
     }
-}
-
-fn is_same(theirs: &Identity, ours: &Identity) -> bool {
-    let same_id = match (&theirs.topic_id, &ours.topic_id) {
-        (Some(theirs), Some(ours)) => theirs == ours,
-        (Some(_) | None, None) | (None, Some(_)) => true,
-    };
-    theirs.topic == ours.topic && theirs.group == ours.group && same_id
 }

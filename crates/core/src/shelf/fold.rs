@@ -25,6 +25,8 @@ pub enum Folded {
     Ordered,
     /// It does not count: of a former owner, or here for the second time.
     Void,
+    /// A claim of another subscription, or for a topic of the same name: it takes nothing from the owner.
+    Foreign,
     /// Nothing that this program has to know.
     Skipped,
 }
@@ -95,7 +97,11 @@ impl Shelf {
         if self.claim == Some(stamp.claim) {
             return Folded::Void;
         }
-        self.identity.get_or_insert_with(|| identity.clone());
+        match &mut self.identity {
+            Some(ours) if !ours.is_same(identity) => return Folded::Foreign,
+            Some(Identity { topic_id: Some(_), .. }) => {}
+            unknown => *unknown = Some(identity.clone()),
+        }
         (self.claim, self.seq) = (Some(stamp.claim), stamp.seq);
         Folded::Claimed
     }

@@ -5,6 +5,8 @@
 //! is what the owner of the partition adds: its claim, what it wrote and has not read back, and when the
 //! log may be cut. Nothing here reads a clock or a log.
 
+#[cfg(test)]
+mod attacks;
 pub mod entry;
 mod fold;
 pub mod index;

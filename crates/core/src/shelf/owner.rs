@@ -65,6 +65,8 @@ pub enum Seen {
     Claimed,
     /// Another's claim stands: ours has to be made again.
     Rival,
+    /// Our claim is for a shelf that belongs to somebody else.
+    Foreign,
     /// What we wrote counts.
     Confirmed(Body),
     /// An order, to be answered.
@@ -382,7 +384,8 @@ impl Owner {
         let stamp = entry.stamp();
         let is_ours = stamp.is_some_and(|stamp| stamp.claim == self.claim);
         match folded {
-            Folded::Skipped | Folded::Void => Seen::Other,
+            Folded::Foreign if is_ours => Seen::Foreign,
+            Folded::Skipped | Folded::Void | Folded::Foreign => Seen::Other,
             Folded::Ordered => Seen::Ordered,
             Folded::Claimed if is_ours => {
                 if self.phase == Phase::Claiming {
@@ -444,17 +447,20 @@ impl Owner {
         Seen::Confirmed(body)
     }
 
-    /// Takes the orders that nobody has begun to answer. Those about a record that is being written wait for
-    /// that: its entry may land once more, and would undo what the answer said.
+    /// Takes the orders that nobody has begun to answer, one about each record. Where an entry or an answer
+    /// about it is on its way, the order waits: what lands once more would undo what was answered since.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
-        let orders = self.shelf.orders().map(|(at, order)| (at, order.clone()));
         let is_new = |order: &super::Order| {
-            !self.answering.contains(&order.id) && !self.writing.contains(&order.origin)
+            let is_busy = self.writing.contains(&order.origin) || self.answered.contains_key(&order.origin);
+            !is_busy && !self.answering.contains(&order.id)
         };
-        let mut new: Vec<_> = orders.filter(|(_, order)| is_new(order)).collect();
+        let mut new: Vec<_> = self.shelf.orders().filter(|(_, order)| is_new(order)).collect();
+        new.sort_by_key(|(at, order)| (order.origin, *at));
+        new.dedup_by_key(|(_, order)| order.origin);
         new.sort_by_key(|(at, _)| *at);
-        self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
-        new.into_iter().map(|(_, order)| order).collect()
+        let new: Vec<_> = new.into_iter().map(|(_, order)| order.clone()).collect();
+        self.answering.extend(new.iter().map(|order| order.id.clone()));
+        new
     }
 
     /// Bytes of the log that are there.

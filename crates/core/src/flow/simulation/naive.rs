@@ -45,6 +45,19 @@ impl Naive {
         Some(mark)
     }
 
+    /// How far everything is complete for whoever takes over: what waits or closes a lane is not handled from
+    /// the source, whatever the last checkpoint knew of it.
+    pub(super) fn mark_of_a_successor(&self) -> Option<i64> {
+        let mut mark = self.mark?;
+        while self.ahead.contains(&mark)
+            || self.waiting.contains_key(&mark)
+            || self.closed.contains_key(&mark)
+        {
+            mark += 1;
+        }
+        Some(mark)
+    }
+
     /// What has to be the same whether the log is folded from its start or from where it was cut.
     pub(super) fn essence(&self) -> impl PartialEq + std::fmt::Debug {
         let mark = self.settled_mark();

@@ -93,6 +93,8 @@ pub(super) struct World {
     source: Vec<(u64, Script)>,
     /// The shelf: everything ever written, and where its log begins.
     log: BTreeMap<i64, Entry>,
+    /// What all of it means.
+    naive: Naive,
     start: i64,
     end: i64,
     committed: Option<(i64, bool)>,
@@ -102,6 +104,8 @@ pub(super) struct World {
     /// Successes in the order in which they happened, by lane; only of rightful owners.
     handled: HashMap<u64, Vec<i64>>,
     succeeded: BTreeMap<i64, u32>,
+    /// Successes of those who were not rightful owners any more.
+    blurred: BTreeSet<i64>,
     /// What a read-committed reader sees.
     visible: BTreeMap<i64, u32>,
     buried: BTreeSet<i64>,
@@ -128,6 +132,7 @@ impl World {
             now: 1_000_000,
             source: Vec::new(),
             log: BTreeMap::new(),
+            naive: Naive::default(),
             start: 0,
             end: 0,
             committed: None,
@@ -136,6 +141,7 @@ impl World {
             workers: Vec::new(),
             handled: HashMap::new(),
             succeeded: BTreeMap::new(),
+            blurred: BTreeSet::new(),
             visible: BTreeMap::new(),
             buried: BTreeSet::new(),
             orders: 0,
@@ -401,6 +407,7 @@ impl World {
         };
         assert_eq!(Entry::read(&record).as_ref(), Ok(&entry), "what is written is read");
         self.tell(|| format!("log {at}: {}", checks::in_short(&entry)));
+        self.naive.fold(at, &entry);
         self.log.insert(at, entry);
         self.end = at + 1;
         at
@@ -410,7 +417,7 @@ impl World {
         if self.source.is_empty() {
             return;
         }
-        let naive = Naive::of(self.log.iter());
+        let naive = self.naive.clone();
         let origin = match naive.waiting.keys().nth(self.roll(4) as usize) {
             Some(origin) => *origin,
             None => self.roll(self.source.len() as u64 + 2) as i64,
@@ -620,7 +627,7 @@ impl World {
         if to <= self.start {
             return;
         }
-        let whole = Naive::of(self.log.iter());
+        let whole = &self.naive;
         let rest = Naive::of(self.log.range(to..));
         assert_eq!(
             format!("{:?}", whole.essence()),
@@ -654,8 +661,9 @@ impl World {
         let outcome = match class {
             None => {
                 *self.succeeded.entry(origin).or_default() += 1;
-                if self.is_rightful(index) && key > 0 && is_wanted {
-                    self.handled.entry(key).or_default().push(origin);
+                match self.is_rightful(index) && is_wanted {
+                    true => self.handled.entry(key).or_default().push(origin),
+                    false => drop(self.blurred.insert(origin)),
                 }
                 Ok(())
             }
@@ -675,7 +683,7 @@ impl World {
     fn failure(&mut self, origin: i64, class: Class) -> Failure {
         if origin > 0 && self.roll(5) == 0 {
             let earlier = self.roll(origin as u64) as i64;
-            if Naive::of(self.log.iter()).waiting.contains_key(&earlier) {
+            if self.naive.waiting.contains_key(&earlier) {
                 self.note("failures that name a waiting predecessor");
             }
             let named = crate::Origin { topic: "orders".parse().unwrap(), partition: 0, offset: earlier };
@@ -738,6 +746,10 @@ impl World {
         }
         worker.flow.checkpoint(0);
         if let Some(mark) = worker.flow.mark(0) {
+            if self.owner == Some(index) && known == self.generation {
+                let written = self.naive.mark_of_a_successor();
+                assert!(Some(mark) <= written, "{mark} is committed, and the log says {written:?}");
+            }
             worker.sent.push_back((known, Sent::Commit(mark)));
         }
         if worker.draining && worker.flow.is_drained(0) && worker.flow.is_written(0) {
@@ -881,7 +893,8 @@ impl World {
         if self.roll(20) == 0 {
             self.workers[index].flow.carry_all(0);
         }
-        if !self.exactly_once {
+        // What has to be written may wait for a while.
+        if !self.exactly_once && (self.calm || self.roll(4) > 0) {
             while let Some((_, entry)) = self.workers[index].flow.next_append() {
                 self.check_entry(index, &entry);
                 self.workers[index].sent.push_back((known, Sent::Append(entry)));
@@ -928,7 +941,7 @@ impl World {
             }
             self.act(owner);
             if round % 50 == 0 {
-                let closed: Vec<i64> = Naive::of(self.log.iter()).closed.keys().copied().collect();
+                let closed: Vec<i64> = self.naive.closed.keys().copied().collect();
                 for letter in closed {
                     self.give(letter, Deed::Resolve);
                 }
@@ -938,7 +951,7 @@ impl World {
                 return;
             }
         }
-        let naive = Naive::of(self.log.iter());
+        let naive = &self.naive;
         panic!(
             "it never ends: {} records, mark {:?}, waiting {:?}, closed {:?}, phase {:?}, in memory {}",
             self.source.len(),
@@ -951,7 +964,7 @@ impl World {
     }
 
     fn is_over(&self, owner: usize) -> bool {
-        let naive = Naive::of(self.log.iter());
+        let naive = &self.naive;
         let flow = &self.workers[owner].flow;
         flow.is_written(0)
             && self.workers[owner].sent.is_empty()

@@ -5,6 +5,8 @@
 //! read. A waiting record keeps its key, value and headers; the other kinds say the rest in their value.
 
 mod body;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::fmt;
@@ -74,6 +76,18 @@ pub struct Identity {
     pub topic_id: Option<String>,
     /// The consumer group.
     pub group: String,
+}
+
+impl Identity {
+    /// Whether both may be of one subscription: an id that is not known is no difference.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_id = match (&self.topic_id, &other.topic_id) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            (Some(_) | None, None) | (None, Some(_)) => true,
+        };
+        self.topic == other.topic && self.group == other.group && same_id
+    }
 }
 
 /// How far an owner has come.

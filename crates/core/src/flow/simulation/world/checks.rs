@@ -30,12 +30,20 @@ impl World {
 
     /// What must hold when an entry is written.
     pub(super) fn check_entry(&mut self, index: usize, entry: &Entry) {
-        let naive = Naive::of(self.log.iter());
         match entry {
             Entry::Wait(_, wait) => {
                 let done = wait.done();
-                let is_there =
-                    naive.waiting.get(&done.origin).is_some_and(|waits| waits.attempt == done.attempt);
+                let there =
+                    self.naive.waiting.get(&done.origin).filter(|waits| waits.attempt == done.attempt);
+                if let Some(there) = there.filter(|_| self.is_rightful(index)) {
+                    assert_eq!(
+                        (there.due, there.cancelled, there.behind),
+                        (wait.due().millis(), wait.is_cancelled(), wait.behind()),
+                        "{} is carried as it is",
+                        done.origin
+                    );
+                }
+                let is_there = there.is_some();
                 match (is_there, done.attempt) {
                     (true, _) => self.note("waits carried or written again"),
                     (false, 0) => self.note("followers set aside"),
@@ -60,7 +68,7 @@ impl World {
                 match outcome.verdict {
                     Verdict::Finished => assert!(is_over, "{origin} is called finished and is not"),
                     Verdict::Due { .. } | Verdict::Cancelled if self.is_rightful(index) => {
-                        let waits = naive.waiting.contains_key(&origin);
+                        let waits = self.naive.waiting.contains_key(&origin);
                         assert!(waits || is_over, "{origin} does not wait");
                     }
                     Verdict::Due { .. }
@@ -92,7 +100,8 @@ impl World {
             return;
         }
         let key = self.source[origin as usize].0;
-        let naive = Naive::of(self.log.iter());
+        let mut named = false;
+        let naive = &self.naive;
         let mark = naive.mark.unwrap_or(0);
         match naive.waiting.get(&origin) {
             Some(waits) if attempt.number == waits.attempt + 1 => {
@@ -101,7 +110,7 @@ impl World {
                 if let Some(leader) = waits.behind {
                     let waits = naive.waiting.contains_key(&leader) && !self.is_over_with(index, leader);
                     assert!(!waits, "{origin} is handled before {leader}, which it named");
-                    self.note("handled after the one they named");
+                    named = true;
                 }
             }
             Some(_) => {}
@@ -121,6 +130,9 @@ impl World {
         let lane = format!("key-{key}");
         let closed = naive.closed.iter().any(|(letter, of)| *letter < origin && of == lane.as_bytes());
         assert!(!closed, "{origin} is handled although its lane is closed");
+        if named {
+            self.note("handled after the one they named");
+        }
     }
 
     fn is_being_saved(&self, index: usize, origin: i64) -> bool {
@@ -143,7 +155,7 @@ impl World {
         if self.log.range(worker.shelf_at..).next().is_some() {
             return;
         }
-        let naive = Naive::of(self.log.iter());
+        let naive = &self.naive;
         let shelf = &aside.owner.shelf;
         let waiting: Vec<_> = naive.waiting.keys().copied().collect();
         let mut theirs: Vec<_> = shelf.waiting.iter().map(|waiting| waiting.origin).collect();
@@ -187,10 +199,11 @@ impl World {
                 assert!(times == 0 || !self.buried.contains(&origin), "{origin} is handled and a letter");
             }
         }
-        for (key, handled) in &self.handled {
+        for (key, handled) in self.handled.iter().filter(|(key, _)| **key > 0) {
             let mut last: BTreeMap<i64, usize> = BTreeMap::new();
-            // What became a letter, by order say, was not handled again when those before it were.
-            let to_the_end = |origin: &i64| !self.buried.contains(origin);
+            // What became a letter, by order say, was not handled again when those before it were; and what
+            // a former owner handled last may count.
+            let to_the_end = |origin: &i64| !self.buried.contains(origin) && !self.blurred.contains(origin);
             for (index, origin) in handled.iter().enumerate().filter(|(_, origin)| to_the_end(origin)) {
                 last.insert(*origin, index);
             }
@@ -221,8 +234,7 @@ impl World {
     }
 
     fn count_the_log(&mut self) {
-        let naive = Naive::of(self.log.iter());
-        *self.seen.entry("void entries").or_default() += naive.void;
+        *self.seen.entry("void entries").or_default() += self.naive.void;
     }
 }
 
