@@ -269,6 +269,9 @@ impl Engine {
         }
         let Some(transacting) = &mut self.saving.transactions else { return };
         while let Some((partition, entry)) = self.flow.next_append() {
+            if let Some(stamp) = entry.stamp() {
+                self.shelves.time(partition, stamp, now.steady);
+            }
             transacting.entries.push((partition, self.shelves.outgoing(partition, &entry)));
         }
         transacting.refused.retain(|_, again| *again > now.steady);
