@@ -196,7 +196,9 @@ impl Engine {
             self.clock.heard(written, None);
         }
         let now = self.clock.now();
-        self.troubles.clear(About::Shelf(partition));
+        if !self.is_shelf_stuck(partition) {
+            self.troubles.clear(About::Shelf(partition));
+        }
         for record in records {
             let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
             let entry = Entry::read(&record);
@@ -529,6 +531,10 @@ impl Engine {
             }
             self.shelves.again.remove(&(at, partition, claim, seq));
             self.flow.append_failed(partition, claim, seq);
+            // It was written meanwhile, with another that was tried again earlier: nobody else will say so.
+            if self.flow.is_written(partition) {
+                self.written(partition);
+            }
         }
         while let Some((at, partition, claim)) = self.shelves.claims.first().copied() {
             if at > now.steady {
