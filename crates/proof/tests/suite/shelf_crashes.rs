@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use redrive_testkit::guarantees::Spot;
 
+use crate::calls::Calls;
 use crate::crashes::Chance;
 use crate::exactly_once::seen_once;
 use crate::on_both;
@@ -82,7 +83,13 @@ async fn through<'a>(
                 guest = left;
             }
             (_, None) => guest = Some(worker().start()),
-            (2, Some(guest)) => guest.stop_well().await,
+            (2, Some(guest)) => {
+                // Before that it has no ear for a signal.
+                let joined =
+                    |calls: &Calls| (!calls.events(Some(guest.id()), &["assigned"]).is_empty()).then_some(());
+                place.until_calls("the guest has joined", joined).await;
+                guest.stop_well().await;
+            }
             (_, Some(guest)) => guest.kill(),
         }
     }
