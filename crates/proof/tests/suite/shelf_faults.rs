@@ -5,7 +5,7 @@ use redrive_testkit::delete_topic;
 
 use crate::calls::Calls;
 use crate::place::{Place, Sent, until};
-use crate::subject::{SUBJECT, Subject};
+use crate::subject::{Command, SUBJECT, Subject};
 use crate::{on_both, on_embedded};
 
 on_both!(
@@ -14,6 +14,7 @@ on_both!(
 );
 on_embedded!(
     a_shelf_that_may_not_be_written_holds_its_partition_until_it_may,
+    a_shelf_that_may_not_be_written_in_transactions_holds_its_partition_until_it_may,
     a_shelf_that_has_no_leader_for_a_while_costs_nothing,
     a_shelf_that_may_not_be_cut_grows_and_says_so,
 );
@@ -36,7 +37,19 @@ async fn a_shelf_that_is_missing_holds_its_partition_until_it_is_made(place: Pla
 }
 
 async fn a_shelf_that_may_not_be_written_holds_its_partition_until_it_may(place: Place) {
-    let (mut sent, worker) = some_wait(&place).await;
+    place.topics(2).await;
+    let worker = worker(&place);
+    refuse_for_a_while(place, worker).await;
+}
+
+async fn a_shelf_that_may_not_be_written_in_transactions_holds_its_partition_until_it_may(place: Place) {
+    place.topics(2).await;
+    let worker = command(&place).flag("--exactly-once").start();
+    refuse_for_a_while(place, worker).await;
+}
+
+async fn refuse_for_a_while(place: Place, worker: Subject) {
+    let mut sent = some_wait(&place).await;
     let faults = place.broker().await.faults();
     let refused = Effect::Fail(ResponseError::TopicAuthorizationFailed);
     faults.order(on_shelf(&place, ApiKey::Produce, refused));
@@ -47,7 +60,9 @@ async fn a_shelf_that_may_not_be_written_holds_its_partition_until_it_may(place:
 }
 
 async fn a_shelf_that_has_no_leader_for_a_while_costs_nothing(place: Place) {
-    let (mut sent, worker) = some_wait(&place).await;
+    place.topics(2).await;
+    let worker = worker(&place);
+    let mut sent = some_wait(&place).await;
     let faults = place.broker().await.faults();
     let moved = Effect::Fail(ResponseError::NotLeaderOrFollower);
     faults.order(on_shelf(&place, ApiKey::Produce, moved));
@@ -104,14 +119,12 @@ async fn much(place: &Place, records: u32) -> Vec<Sent> {
     place.send((0..records).map(|n| (format!("key-{n}"), value.clone()))).await
 }
 
-/// Records that wait before anything goes wrong, and a worker that set them aside.
-async fn some_wait(place: &Place) -> (Vec<Sent>, Subject) {
-    place.topics(2).await;
+/// Records that wait before anything goes wrong.
+async fn some_wait(place: &Place) -> Vec<Sent> {
     let values = ["ok", "later:2:2000", "ok", "later:1:700"];
     let sent = [place.send_to(0, &values).await, place.send_to(1, &values).await].concat();
-    let worker = worker(place);
     place.until_complete(&sent, 2).await;
-    (sent, worker)
+    sent
 }
 
 /// All is done after all, in its time and order, and by a worker that was not restarted.
@@ -129,9 +142,13 @@ fn on_shelf(place: &Place, api: ApiKey, effect: Effect) -> Fault {
 }
 
 fn worker(place: &Place) -> Subject {
+    command(place).start()
+}
+
+fn command(place: &Place) -> Command<'_> {
     let command = place.worker().with("--surge-guard", "off").with("--concurrency", "64");
     let command = command.property("group.instance.id", "one");
-    command.with("--retry", "not-ready=list(50ms x100)").start()
+    command.with("--retry", "not-ready=list(50ms x100)")
 }
 
 async fn told(place: &Place, what: &str, remedy: &str) {
