@@ -7,13 +7,13 @@
 mod behaviour;
 mod log;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use redrive::{Class, Cluster, Delivery, Received, Subscription, Worker, stop_signal};
+use redrive::{Class, Clock, Cluster, Delivery, Received, Subscription, Worker, stop_signal};
 
 use behaviour::Behaviour;
 use log::Log;
@@ -55,6 +55,12 @@ pub(crate) struct Arguments {
     retries: Vec<(String, String)>,
     #[arg(long)]
     surge_guard: Option<String>,
+    /// pass, hold or bury
+    #[arg(long)]
+    followers: Option<String>,
+    /// How many milliseconds the calendar of this process is wrong stands in this file, once it is there
+    #[arg(long)]
+    calendar: Option<PathBuf>,
     /// NAME=VALUE of librdkafka
     #[arg(long = "property", value_parser = pair)]
     properties: Vec<(String, String)>,
@@ -105,15 +111,36 @@ async fn run(arguments: Arguments, log: Arc<Log>) -> Result<(), redrive::Error> 
     if let Some(guard) = &arguments.surge_guard {
         subscription = subscription.surge_guard(guard);
     }
+    if let Some(followers) = &arguments.followers {
+        subscription = subscription.followers(followers);
+    }
     if arguments.exactly_once {
         subscription = subscription.delivery(Delivery::ExactlyOnce);
     }
     let accept_loss = arguments.accept_loss;
+    let clock = Clock::system();
+    if let Some(calendar) = arguments.calendar.clone() {
+        clock.set_wrong(wrong(&calendar));
+        tokio::spawn(follow(calendar, clock.clone()));
+    }
     let behaviour = Arc::new(Behaviour::new(arguments, log));
     let subscription = subscription.handler(move |received: Received| {
         let behaviour = behaviour.clone();
         async move { behaviour.call(received).await }
     });
-    let worker = Worker::new(&cluster).accept_loss(accept_loss).subscribe(subscription);
+    let worker = Worker::new(&cluster).clock(clock).accept_loss(accept_loss).subscribe(subscription);
     worker.run(stop_signal()).await
+}
+
+/// Sets the calendar as the file says, whenever it says something else.
+async fn follow(calendar: PathBuf, clock: Clock) {
+    loop {
+        clock.sleep(Duration::from_millis(20)).await;
+        clock.set_wrong(wrong(&calendar));
+    }
+}
+
+fn wrong(calendar: &Path) -> i64 {
+    let text = std::fs::read_to_string(calendar).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
 }

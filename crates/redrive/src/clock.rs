@@ -17,6 +17,8 @@ use crate::handler::Boxed;
 pub struct Clock {
     kind: Kind,
     broker: Arc<Broker>,
+    /// By how many milliseconds the system's calendar is said to be wrong, by a test.
+    wrong: Arc<AtomicI64>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ impl Clock {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
     pub fn system() -> Self {
-        Self { kind: Kind::System(Instant::now()), broker: Arc::default() }
+        Self { kind: Kind::System(Instant::now()), broker: Arc::default(), wrong: Arc::default() }
     }
 
     /// A clock that stands still at `start` until it is turned with [`Self::advance`].
@@ -42,7 +44,7 @@ impl Clock {
     #[must_use]
     pub fn manual(start: Timestamp) -> Self {
         let passed = Arc::new(tokio::sync::watch::Sender::new(Duration::ZERO));
-        Self { kind: Kind::Manual { start, passed }, broker: Arc::default() }
+        Self { kind: Kind::Manual { start, passed }, broker: Arc::default(), wrong: Arc::default() }
     }
 
     /// Turns a clock made by [`Self::manual`] forward; every wait that is over ends.
@@ -55,6 +57,17 @@ impl Clock {
         passed.send_modify(|passed| *passed += by);
     }
 
+    /// Sets the system's calendar wrong by so many milliseconds, as this clock and its clones see it.
+    #[cfg(feature = "testkit")]
+    pub fn set_wrong(&self, millis: i64) {
+        self.wrong.store(millis, Ordering::Relaxed);
+    }
+
+    /// What the system's calendar shows.
+    fn calendar(&self) -> Timestamp {
+        Timestamp::from_millis(system().millis().saturating_add(self.wrong.load(Ordering::Relaxed)))
+    }
+
     /// This moment.
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
@@ -62,7 +75,7 @@ impl Clock {
         match &self.kind {
             Kind::System(start) => {
                 let steady = start.elapsed();
-                let wall = self.broker.at(steady).unwrap_or_else(system);
+                let wall = self.broker.at(steady).unwrap_or_else(|| self.calendar());
                 Now { steady, wall }
             }
             #[cfg(feature = "testkit")]
@@ -73,10 +86,24 @@ impl Clock {
         }
     }
 
-    /// The broker had this time, at the latest, when something that we have just read was written.
-    pub(crate) fn heard(&self, broker: Timestamp) {
+    /// This moment for one who asks to wait: the broker's calendar is not ahead of it, as it is never behind
+    /// that of [`Self::now`]. A wait that begins here and ends there is never short.
+    pub(crate) fn asked(&self) -> Now {
+        let now = self.now();
         match &self.kind {
-            Kind::System(start) => self.broker.heard(broker, start.elapsed()),
+            Kind::System(_) => {
+                Now { wall: self.broker.at_most(now.steady).unwrap_or(now.wall).max(now.wall), ..now }
+            }
+            #[cfg(feature = "testkit")]
+            Kind::Manual { .. } => now,
+        }
+    }
+
+    /// Something that we have just read was written when the broker had this time; if it is ours, `sent` is
+    /// when we sent it.
+    pub(crate) fn heard(&self, broker: Timestamp, sent: Option<Duration>) {
+        match &self.kind {
+            Kind::System(start) => self.broker.heard(broker, sent, start.elapsed()),
             #[cfg(feature = "testkit")]
             Kind::Manual { .. } => {}
         }
@@ -86,7 +113,7 @@ impl Clock {
     pub(crate) fn skew(&self) -> Option<Duration> {
         match &self.kind {
             Kind::System(start) => {
-                let (ours, theirs) = (system(), self.broker.at(start.elapsed())?);
+                let (ours, theirs) = (self.calendar(), self.broker.at(start.elapsed())?);
                 Some(ours.since(theirs).max(theirs.since(ours)))
             }
             #[cfg(feature = "testkit")]
@@ -133,47 +160,68 @@ fn system() -> Timestamp {
 const WINDOW: i64 = 30_000;
 const UNHEARD: i64 = i64::MIN;
 
-/// What the broker's calendar shows, at least: what was read was written before, so the broker is never
-/// behind this, however long the reading took.
+/// What the broker's calendar shows, at least and at most: what was read was written before, and what we wrote
+/// was written after we sent it, however long either took.
 #[derive(Debug)]
 struct Broker {
     /// By how much the broker's calendar is ahead of our steady clock, in milliseconds.
-    ahead: AtomicI64,
+    least: AtomicI64,
+    most: AtomicI64,
     window: Mutex<Window>,
 }
 
+/// The best that was heard in this window and in the one before it.
 #[derive(Debug)]
 struct Window {
     began: i64,
-    best: i64,
-    best_before: i64,
+    least: [i64; 2],
+    most: [i64; 2],
 }
 
 impl Default for Broker {
     fn default() -> Self {
-        let window = Window { began: 0, best: UNHEARD, best_before: UNHEARD };
-        Self { ahead: AtomicI64::new(UNHEARD), window: Mutex::new(window) }
+        let window = Window { began: 0, least: [UNHEARD; 2], most: [i64::MAX; 2] };
+        Self { least: AtomicI64::new(UNHEARD), most: AtomicI64::new(i64::MAX), window: Mutex::new(window) }
     }
 }
 
 impl Broker {
     fn at(&self, steady: Duration) -> Option<Timestamp> {
-        let ahead = self.ahead.load(Ordering::Relaxed);
-        let steady = i64::try_from(steady.as_millis()).unwrap_or(i64::MAX);
-        (ahead != UNHEARD).then(|| Timestamp::from_millis(ahead.saturating_add(steady)))
+        let least = self.least.load(Ordering::Relaxed);
+        (least != UNHEARD).then(|| Timestamp::from_millis(least.saturating_add(floor(steady))))
     }
 
-    fn heard(&self, broker: Timestamp, steady: Duration) {
-        // Rounded up: what is taken for the broker's time must not be later than it is.
-        let steady = i64::try_from(steady.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX);
-        let ahead = broker.millis().saturating_sub(steady);
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        if steady - window.began > WINDOW {
-            (window.began, window.best_before, window.best) = (steady, window.best, ahead);
-        }
-        window.best = window.best.max(ahead);
-        self.ahead.store(window.best.max(window.best_before), Ordering::Relaxed);
+    fn at_most(&self, steady: Duration) -> Option<Timestamp> {
+        let most = self.most.load(Ordering::Relaxed);
+        (most != i64::MAX).then(|| Timestamp::from_millis(most.saturating_add(ceil(steady))))
     }
+
+    fn heard(&self, broker: Timestamp, sent: Option<Duration>, steady: Duration) {
+        let now = ceil(steady);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if now - window.began > WINDOW {
+            window.began = now;
+            window.least = [UNHEARD, window.least[0]];
+            window.most = [i64::MAX, window.most[0]];
+        }
+        // Rounded so that it is true: a broker that shows a millisecond may be at the end of it.
+        let least = broker.millis().saturating_sub(now);
+        window.least[0] = window.least[0].max(least);
+        self.least.store(window.least[0].max(window.least[1]), Ordering::Relaxed);
+        if let Some(sent) = sent {
+            let most = broker.millis().saturating_add(1).saturating_sub(floor(sent));
+            window.most[0] = window.most[0].min(most);
+        }
+        self.most.store(window.most[0].min(window.most[1]), Ordering::Relaxed);
+    }
+}
+
+fn floor(steady: Duration) -> i64 {
+    i64::try_from(steady.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn ceil(steady: Duration) -> i64 {
+    i64::try_from(steady.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX)
 }
 
 /// A wait that is asked for again and again, each time until another moment. It may end early: to set it
@@ -209,23 +257,38 @@ mod tests {
         let steady = Duration::from_millis;
         assert_eq!(broker.at(steady(5)), None);
         // Written at 1000, read 40 ms later.
-        broker.heard(Timestamp::from_millis(1_000), steady(100));
+        broker.heard(Timestamp::from_millis(1_000), None, steady(100));
         assert_eq!(broker.at(steady(110)), Some(Timestamp::from_millis(1_010)));
-        broker.heard(Timestamp::from_millis(1_058), steady(120));
+        broker.heard(Timestamp::from_millis(1_058), None, steady(120));
         assert_eq!(broker.at(steady(120)), Some(Timestamp::from_millis(1_058)));
         // Old news does not set it back.
-        broker.heard(Timestamp::from_millis(7), steady(130));
+        broker.heard(Timestamp::from_millis(7), None, steady(130));
         assert_eq!(broker.at(steady(130)), Some(Timestamp::from_millis(1_068)));
+    }
+
+    #[test]
+    fn nor_for_earlier_by_one_who_asks_to_wait() {
+        let broker = Broker::default();
+        let steady = Duration::from_millis;
+        assert_eq!(broker.at_most(steady(5)), None);
+        // Sent at 60, written at 1000, which may be nearly 1001, and read 40 ms later.
+        broker.heard(Timestamp::from_millis(1_000), Some(steady(60)), steady(100));
+        assert_eq!(broker.at(steady(100)), Some(Timestamp::from_millis(1_000)));
+        assert_eq!(broker.at_most(steady(100)), Some(Timestamp::from_millis(1_041)));
+        // What took longer says less.
+        broker.heard(Timestamp::from_millis(1_200), Some(steady(130)), steady(260));
+        assert_eq!(broker.at_most(steady(100)), Some(Timestamp::from_millis(1_041)));
     }
 
     #[test]
     fn a_broker_whose_clock_is_set_back_is_believed_after_a_while() {
         let broker = Broker::default();
         let mut steady = 0;
-        broker.heard(Timestamp::from_millis(1_000_000), Duration::ZERO);
+        broker.heard(Timestamp::from_millis(1_000_000), None, Duration::ZERO);
         for _ in 0..100 {
             steady += 1_000;
-            broker.heard(Timestamp::from_millis(500_000 + steady), Duration::from_millis(steady as u64));
+            let now = Duration::from_millis(steady as u64);
+            broker.heard(Timestamp::from_millis(500_000 + steady), None, now);
         }
         let now = broker.at(Duration::from_millis(steady as u64));
         assert_eq!(now, Some(Timestamp::from_millis(500_000 + steady)));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use redrive_config::Surroundings;
 use redrive_core::classify::{Rule, Subject};
+use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{
     Blocking, Delay, Delivery, LetterPartition, OrderBy, Payload, Start, SurgeGuard,
@@ -155,6 +156,12 @@ impl Subscription {
     #[must_use]
     pub fn order_by(self, order: &str) -> Self {
         self.parsed("order-by", order, |settled, order: OrderBy| settled.order_by = order)
+    }
+
+    /// What becomes of the records of a lane behind one that became a letter: `pass`, `hold` or `bury`.
+    #[must_use]
+    pub fn followers(self, choice: &str) -> Self {
+        self.parsed("followers", choice, |settled, choice: Followers| settled.followers = choice)
     }
 
     /// Where a group begins that has never run: `earliest`, `latest` or a time.

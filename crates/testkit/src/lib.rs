@@ -11,4 +11,4 @@ mod topics;
 
 pub use reading::Stored;
 pub use real::{Cluster, kafka, postgres};
-pub use topics::{delete_topic, new_name, new_topic, new_topic_with};
+pub use topics::{delete_group, delete_topic, new_name, new_topic, new_topic_with};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Headers, Message};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
@@ -85,6 +85,28 @@ impl Cluster {
             _ => None,
         };
         committed.elements().iter().map(|element| offset(element.offset())).collect()
+    }
+
+    /// The first offset of a partition.
+    ///
+    /// # Panics
+    /// If the cluster does not answer.
+    #[must_use]
+    pub fn begins(&self, topic: &str, partition: i32) -> i64 {
+        let consumer: BaseConsumer = self.client().create().expect("a consumer");
+        consumer.fetch_watermarks(topic, partition, ANSWER).expect("its bounds").0
+    }
+
+    /// Commits an offset for a group that nobody is in; whether the cluster took it.
+    ///
+    /// # Panics
+    /// If there can be no such partition.
+    #[must_use]
+    pub fn reset(&self, group: &str, topic: &str, partition: i32, offset: i64) -> bool {
+        let consumer: BaseConsumer = self.client().set("group.id", group).create().expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Offset(offset)).expect("a partition");
+        consumer.commit(&list, CommitMode::Sync).is_ok()
     }
 }
 

@@ -59,6 +59,17 @@ pub async fn delete_topic(cluster: &Cluster, name: &str) {
     }
 }
 
+/// Deletes a group that nobody is in, and all that it committed.
+///
+/// # Panics
+/// If the cluster refuses.
+pub async fn delete_group(cluster: &Cluster, name: &str) {
+    let deleted = admin(cluster).delete_groups(&[name], &AdminOptions::new()).await.expect("an answer");
+    for result in deleted {
+        result.expect("a group that is gone");
+    }
+}
+
 fn admin(cluster: &Cluster) -> AdminClient<DefaultClientContext> {
     cluster.client().create().expect("an admin client")
 }

@@ -13,7 +13,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 impl Flow {
     /// Starts whatever may start now.
     pub fn advance(&mut self, now: Now) {
-        self.wall = self.wall.max(now.wall);
+        self.wall = now.wall;
         self.wake(now.steady);
         if self.stopping {
             return;

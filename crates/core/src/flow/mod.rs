@@ -420,7 +420,7 @@ impl Flow {
             return;
         };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
-        self.wall = self.wall.max(now.wall);
+        self.wall = now.wall;
         self.counts.buried += 1;
         self.loss.count(false, now.steady);
         let partition = self.partitions.get_mut(number).expect("a record's partition is known");

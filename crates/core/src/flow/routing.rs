@@ -66,7 +66,6 @@ impl Flow {
     }
 
     fn failed(&mut self, id: Id, failure: Failure, now: Now) {
-        self.wall = self.wall.max(now.wall);
         let behind = self.predecessor(id, &failure);
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         let subject = Subject { topic: &ticket.record.at.topic, headers: &ticket.record.headers };

@@ -140,7 +140,7 @@ impl Flow {
 
     /// An entry of the shelf was read.
     pub fn read(&mut self, partition: i32, at: i64, entry: &Entry, size: u32, now: Now) {
-        self.wall = self.wall.max(now.wall);
+        self.wall = now.wall;
         let Some(aside) = self.partitions.aside(partition) else { return };
         let seen = aside.owner.read(at, entry, size);
         aside.set_free();

@@ -35,7 +35,8 @@ impl Lane {
             steps.push(Step::Known(offset));
             return;
         }
-        if let Some(leader) = self.letters.range(..offset).next_back().copied() {
+        // The first of them: those behind it are its followers, mostly, and say so themselves.
+        if let Some(leader) = self.letters.range(..offset).next().copied() {
             match followers {
                 // A lane that an earlier configuration closed is still closed: nothing passes unasked.
                 Followers::Hold | Followers::Pass => self.follow(offset, leader, steps),

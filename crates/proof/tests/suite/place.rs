@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redrive::{Clock, Outgoing, Publisher, Publishing, Settings, Topic};
 use redrive_broker::{Broker, BrokerConfig};
+use redrive_core::shelf::{Deed, Entry, Order};
 use redrive_kafka::Admin;
 use redrive_testkit::{Cluster, Stored, new_name};
 use tempfile::TempDir;
@@ -26,6 +27,8 @@ pub(crate) struct Place {
     folder: TempDir,
     publisher: Publisher,
     broker: Option<Mutex<Broker>>,
+    /// The log as far as it was read.
+    read: std::sync::Mutex<Calls>,
 }
 
 /// A record that was sent.
@@ -60,6 +63,7 @@ impl Place {
             group: new_name("group"),
             folder: tempfile::tempdir().expect("a folder"),
             broker: broker.map(Mutex::new),
+            read: std::sync::Mutex::default(),
             cluster,
         }
     }
@@ -71,6 +75,10 @@ impl Place {
 
     pub(crate) fn dlq(&self) -> String {
         format!("{}.{}.dlq", self.topic, self.group)
+    }
+
+    pub(crate) fn shelf(&self) -> String {
+        format!("{}.{}.shelf", self.topic, self.group)
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -134,8 +142,9 @@ impl Place {
 
     /// What the workers have written down so far.
     pub(crate) fn calls(&self) -> Calls {
-        let log = std::fs::read(self.file("log")).unwrap_or_default();
-        Calls::read(&String::from_utf8_lossy(&log))
+        let mut read = self.read.lock().expect("nobody failed while reading");
+        read.read_on(&self.file("log"));
+        read.clone()
     }
 
     /// Waits until the log shows something.
@@ -153,8 +162,26 @@ impl Place {
 
     /// Waits until so many calls began, or little is left of what was sent.
     pub(crate) async fn until_progress(&self, what: &str, starts: usize, sent: usize) {
-        let enough = |calls: &Calls| calls.starts() > starts || calls.handled().len() * 10 > sent * 9;
+        let enough = |calls: &Calls| calls.starts() > starts || calls.done() * 10 > sent * 9;
         self.until_calls(what, |calls| enough(calls).then_some(())).await;
+    }
+
+    /// Waits until so many records were handled: as long as something goes on, it may take its time.
+    pub(crate) async fn until_done(&self, count: usize) {
+        let (clock, mut last) = (Clock::system(), (0, Duration::ZERO));
+        loop {
+            let calls = self.calls();
+            if calls.done() >= count {
+                return;
+            }
+            let now = clock.now().steady;
+            if calls.starts() > last.0 {
+                last = (calls.starts(), now);
+            }
+            let late = now > last.1 + PATIENCE;
+            assert!(!late, "not in time: {count} handled, {} are\n{}", calls.done(), calls.tail());
+            clock.sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// All letters.
@@ -173,6 +200,39 @@ impl Place {
         let (cluster, topic, group) = (self.cluster.clone(), self.topic.clone(), self.group.clone());
         let asked = tokio::task::spawn_blocking(move || cluster.committed(&group, &topic, partitions));
         asked.await.expect("the group is asked")
+    }
+
+    /// The offset at which a partition of the shelf begins.
+    pub(crate) async fn shelf_begins(&self, partition: i32) -> i64 {
+        let (cluster, shelf) = (self.cluster.clone(), self.shelf());
+        let asked = tokio::task::spawn_blocking(move || cluster.begins(&shelf, partition));
+        asked.await.expect("the topic is asked")
+    }
+
+    /// As an operator's tool does: the group, which nobody is in, is to go on here.
+    pub(crate) async fn reset(&self, partition: i32, offset: i64) {
+        until("the group is set", async || {
+            let (cluster, topic, group) = (self.cluster.clone(), self.topic.clone(), self.group.clone());
+            let reset = tokio::task::spawn_blocking(move || cluster.reset(&group, &topic, partition, offset));
+            reset.await.expect("the group is asked").then_some(())
+        })
+        .await;
+    }
+
+    /// As a tool does: an order about a record, appended to its shelf.
+    pub(crate) async fn order(&self, partition: i32, origin: i64, deed: Deed) {
+        let order =
+            Order { id: new_name("order"), origin, deed, by: "the test".to_owned(), reason: String::new() };
+        let written = Entry::Order(order).write();
+        let topic: Topic = self.shelf().parse().expect("the name of a topic");
+        let outgoing = Outgoing {
+            partition: Some(partition),
+            key: written.key,
+            value: written.value,
+            headers: written.headers,
+            ..Outgoing::to(topic)
+        };
+        self.publisher.publish(outgoing).await.expect("it is published");
     }
 
     /// Waits until the workers say, by their commits, that all of this is complete.

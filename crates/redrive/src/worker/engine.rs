@@ -263,6 +263,7 @@ impl Engine {
             News::Published { id, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
                 self.no_longer_stuck(id);
+                let now = if outcome.is_err() { self.clock.asked() } else { now };
                 self.flow.conclude(id, outcome, now);
             }
             News::Late { id, error } => self.late(id, &error),
@@ -315,7 +316,7 @@ impl Engine {
         match done.outcome {
             Ok(output) if output.is_empty() => self.flow.handled(done.id, done.slot, Ok(()), now),
             Ok(output) => self.publish_output(done.id, done.slot, output, now),
-            Err(failure) => self.flow.handled(done.id, done.slot, Err(failure), now),
+            Err(failure) => self.flow.handled(done.id, done.slot, Err(failure), self.clock.asked()),
         }
     }
 

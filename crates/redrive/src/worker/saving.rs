@@ -227,6 +227,9 @@ impl Engine {
         let output = &mut transacting.output;
         // What is complete by a checkpoint goes with it, all of it.
         while let Some((partition, entry)) = self.flow.next_append() {
+            if let Some(stamp) = entry.stamp() {
+                self.shelves.time(partition, stamp, now.steady);
+            }
             output.add_entry(partition, self.shelves.outgoing(partition, &entry));
         }
         let mut partitions: BTreeSet<i32> = self.flow.partitions().collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use redrive_core::flow::Now;
-use redrive_core::shelf::{BadEntry, ClaimId, Entry};
+use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
     Error as KafkaError, Mark, Outgoing, Picker, Publisher, Publishing, Refusal, Settings, Tail, Tailed, What,
@@ -22,6 +22,9 @@ use crate::Error;
 const FRAME: usize = 70;
 /// The most that is asked for at once when entries are read back.
 const FAR: i64 = 5_000;
+
+/// How long an entry of ours may take to be read back before another is timed instead.
+const TIMED: Duration = Duration::from_secs(1);
 
 /// The shelf of one subscription.
 pub(crate) struct Shelves {
@@ -43,6 +46,8 @@ pub(crate) struct Shelves {
     /// Claims that failed, by when another is made.
     claims: BTreeSet<(Duration, i32, ClaimId)>,
     stuck: HashSet<i32>,
+    /// By partition: an entry of ours that is on its way, and when it was sent.
+    sent: HashMap<i32, (ClaimId, u64, Duration)>,
 }
 
 /// What became of what was asked of the shelf.
@@ -83,6 +88,7 @@ impl Shelves {
             tries: HashMap::new(),
             claims: BTreeSet::new(),
             stuck: HashSet::new(),
+            sent: HashMap::new(),
         })
     }
 
@@ -104,6 +110,23 @@ impl Shelves {
         self.claims.retain(|(_, of, _)| *of != partition);
         self.tries.remove(&partition);
         self.stuck.remove(&partition);
+        self.sent.remove(&partition);
+    }
+
+    /// An entry is about to be sent: one at a time is timed, and one that does not come back not for long.
+    pub(super) fn time(&mut self, partition: i32, stamp: Stamp, now: Duration) {
+        let is_timed = |sent: &(ClaimId, u64, Duration)| now < sent.2 + TIMED;
+        if !self.sent.get(&partition).is_some_and(is_timed) {
+            self.sent.insert(partition, (stamp.claim, stamp.seq, now));
+        }
+    }
+
+    /// When this entry was sent, if it is the one that is timed.
+    fn timed(&mut self, partition: i32, entry: &Entry) -> Option<Duration> {
+        let (stamp, (claim, seq, at)) = (entry.stamp()?, self.sent.get(&partition)?);
+        (stamp.claim == *claim && stamp.seq == *seq).then_some(*at).inspect(|_| {
+            self.sent.remove(&partition);
+        })
     }
 
     pub(super) fn outgoing(&self, partition: i32, entry: &Entry) -> Outgoing {
@@ -170,13 +193,22 @@ impl Engine {
 
     fn entries(&mut self, partition: i32, turn: u64, records: Vec<Record>) {
         if let Some(written) = records.last().and_then(|record| record.timestamp) {
-            self.clock.heard(written);
+            self.clock.heard(written, None);
         }
         let now = self.clock.now();
-        self.troubles.clear(About::Shelf(partition));
+        if !self.is_shelf_stuck(partition) {
+            self.troubles.clear(About::Shelf(partition));
+        }
         for record in records {
             let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
-            match Entry::read(&record) {
+            let entry = Entry::read(&record);
+            if let Ok(entry) = &entry
+                && let Some(sent) = self.shelves.timed(partition, entry)
+                && let Some(written) = record.timestamp
+            {
+                self.clock.heard(written, Some(sent));
+            }
+            match entry {
                 Ok(entry) => self.flow.read(partition, record.at.offset, &entry, size, now),
                 Err(error @ BadEntry::Newer(_)) => {
                     let what =
@@ -196,7 +228,10 @@ impl Engine {
 
     /// Writes a claim: by itself, or fenced by the group where everything is.
     pub(super) fn claim(&mut self, partition: i32, entry: Entry) {
-        let Some(claim) = entry.stamp().map(|stamp| stamp.claim) else { return };
+        let Some(stamp) = entry.stamp() else { return };
+        let claim = stamp.claim;
+        self.shelves.sent.remove(&partition);
+        self.shelves.time(partition, stamp, self.clock.now().steady);
         let outgoing = self.shelves.outgoing(partition, &entry);
         debug!(partition, %claim, "claiming");
         let news = self.news.clone();
@@ -251,9 +286,10 @@ impl Engine {
         if self.saving.is_transactional() {
             return;
         }
-        let mut sent = Vec::new();
+        let (mut sent, now) = (Vec::new(), self.clock.now().steady);
         while let Some((partition, entry)) = self.flow.next_append() {
             let Some(stamp) = entry.stamp() else { continue };
+            self.shelves.time(partition, stamp, now);
             let outgoing = self.shelves.outgoing(partition, &entry);
             sent.push((partition, stamp, self.shelves.publisher.publish(outgoing)));
         }
@@ -495,6 +531,10 @@ impl Engine {
             }
             self.shelves.again.remove(&(at, partition, claim, seq));
             self.flow.append_failed(partition, claim, seq);
+            // It was written meanwhile, with another that was tried again earlier: nobody else will say so.
+            if self.flow.is_written(partition) {
+                self.written(partition);
+            }
         }
         while let Some((at, partition, claim)) = self.shelves.claims.first().copied() {
             if at > now.steady {

@@ -154,6 +154,8 @@ impl Engine {
             false => self.troubles.clear(About::Loss),
         }
         match self.clock.skew().filter(|skew| *skew > SKEW) {
+            // Said once: the milliseconds of it are another each time.
+            Some(_) if self.troubles.has(About::Clock) => {}
             Some(skew) => {
                 let what = format!("the clock here and the broker's are {} apart", duration::print(skew));
                 self.troubles.raise(About::Clock, what, "set the clocks; nothing is early meanwhile");

@@ -17,6 +17,9 @@ pub struct LaneOrder {
     done: BTreeSet<Spot>,
     /// By reader: the record of each lane that was started last.
     last: HashMap<(u32, Lane), i64>,
+    /// Which of all starts was the last of each record.
+    last_starts: HashMap<Spot, usize>,
+    starts: usize,
     broken: Vec<String>,
 }
 
@@ -41,6 +44,8 @@ impl LaneOrder {
 
     /// A reader hands a record to the handler, not necessarily for the first time.
     pub fn starts(&mut self, reader: u32, (partition, offset): Spot, key: &str) {
+        self.starts += 1;
+        self.last_starts.insert((partition, offset), self.starts);
         let lane = (partition, key.to_owned());
         let ahead = self.lanes.get(&lane).into_iter().flatten().take_while(|other| **other < offset);
         let undone: Vec<i64> =
@@ -54,6 +59,25 @@ impl LaneOrder {
             self.broken
                 .push(format!("{partition}/{offset} of {key} was started after {before}, by {reader}"));
         }
+    }
+
+    /// Whoever looks at what was done last finds the order too: what is repeated is repeated with all that
+    /// came after it in its lane. Not so where one that slept wakes up amid its handlers.
+    ///
+    /// # Panics
+    /// If something was repeated alone.
+    pub fn check_repeats(&self) {
+        let mut broken = Vec::new();
+        for ((partition, key), lane) in &self.lanes {
+            let last = lane
+                .iter()
+                .filter_map(|offset| Some((offset, self.last_starts.get(&(*partition, *offset))?)));
+            let last: Vec<_> = last.collect();
+            for pair in last.windows(2).filter(|pair| pair[0].1 > pair[1].1) {
+                broken.push(format!("{partition}/{} of {key} came again after {}", pair[0].0, pair[1].0));
+            }
+        }
+        assert!(broken.is_empty(), "repeated alone: {}", some(&broken));
     }
 
     /// # Panics
@@ -87,6 +111,23 @@ mod tests {
             order.done((0, offset));
         }
         order.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "0/0 of k came again after 1")]
+    fn nothing_is_repeated_alone() {
+        let mut order = lane();
+        for offset in [0, 1] {
+            order.starts(1, (0, offset), "k");
+            order.done((0, offset));
+        }
+        order.begins(2, 0);
+        for offset in [0, 2] {
+            order.starts(2, (0, offset), "k");
+            order.done((0, offset));
+        }
+        order.check();
+        order.check_repeats();
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! fail the test that breaks one.
 
 mod lane_order;
+mod never_early;
 mod nothing_lost;
 mod once;
 
 pub use lane_order::LaneOrder;
+pub use never_early::NeverEarly;
 pub use nothing_lost::NothingLost;
 pub use once::Once;
 

@@ -1,0 +1,89 @@
+//! A worker with its shelf, by a clock that is turned by hand.
+
+mod ground;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ground::{note, orders, seen, stage, until};
+use redrive::testkit::Stage;
+use redrive::{Class, Classed, Failure, Received, Running, Status};
+
+/// The seed's story: an update comes before its item is there, and a second one names the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_names_its_predecessor_waits_behind_it_and_runs_after_it() {
+    let stage = stage(1).await;
+    let (all, handler_saw) = seen();
+    let is_there = Arc::new(AtomicBool::new(false));
+    let first = stage.send("orders", "a", "first").await.unwrap();
+    let named = first.clone();
+    let item = is_there.clone();
+    let subscription = orders().retry(Class::NotReady, "list(10m x20)").handler(move |received: Received| {
+        note(&handler_saw, &received);
+        let (item, named) = (item.clone(), named.clone());
+        async move {
+            let is_there = item.load(Ordering::SeqCst);
+            match received.text() {
+                Some("first") if !is_there => Err(Failure::from_any(Classed::not_ready("no such item"))),
+                // It has a key of its own: only its failure says what it follows.
+                Some("second") if !is_there => Err(Failure::follows(named)),
+                _ => Ok(()),
+            }
+        }
+    });
+    let running = stage.worker().subscribe(subscription).start().await.unwrap();
+    until_counted(&stage, &running, "the first waits", |status| status.counts.shelved == 1).await;
+    stage.send("orders", "b", "second").await.unwrap();
+    until_counted(&stage, &running, "both wait", |status| status.counts.shelved == 2).await;
+    stage.send("orders", "c", "other").await.unwrap();
+    until_counted(&stage, &running, "the other passes", |status| status.counts.handled == 1).await;
+    // Time passes, but not enough for the one in front: the other has no delay of its own, and waits too.
+    stage.clock().advance(Duration::from_mins(5));
+    stage.send("orders", "c", "another").await.unwrap();
+    until_counted(&stage, &running, "another passes", |status| status.counts.handled == 2).await;
+    assert_eq!(*all.lock().unwrap(), ["first", "second", "other", "another"]);
+    is_there.store(true, Ordering::SeqCst);
+    stage.clock().advance(Duration::from_mins(5));
+    until_counted(&stage, &running, "both are handled", |status| status.counts.handled == 4).await;
+    assert_eq!(all.lock().unwrap()[4..], ["first", "second"], "one after the other");
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_predecessor_that_is_set_aside_again_keeps_who_named_it_waiting() {
+    let stage = stage(1).await;
+    let (all, handler_saw) = seen();
+    let first = stage.send("orders", "a", "first").await.unwrap();
+    let subscription = orders().retry(Class::NotReady, "list(1m x20)").handler(move |received: Received| {
+        note(&handler_saw, &received);
+        let first = first.clone();
+        async move {
+            match (received.text(), received.attempt()) {
+                (Some("first"), 1..=3) => Err(Failure::from_any(Classed::not_ready("not yet"))),
+                (Some("second"), 1) => Err(Failure::follows(first)),
+                _ => Ok(()),
+            }
+        }
+    });
+    let running = stage.worker().subscribe(subscription).start().await.unwrap();
+    until_counted(&stage, &running, "the first waits", |status| status.counts.shelved == 1).await;
+    stage.send("orders", "b", "second").await.unwrap();
+    for shelved in 2..=4 {
+        until_counted(&stage, &running, "set aside", |status| status.counts.shelved == shelved).await;
+        stage.clock().advance(Duration::from_mins(1));
+    }
+    until_counted(&stage, &running, "both are handled", |status| status.counts.handled == 2).await;
+    assert_eq!(*all.lock().unwrap(), ["first", "second", "first", "first", "first", "second"]);
+    running.stop().await.unwrap();
+}
+
+/// Waits until so much was counted; what a worker counts it tells by the same clock, so that is turned a little.
+async fn until_counted(stage: &Stage, running: &Running, what: &str, is_so: impl Fn(&Status) -> bool) {
+    let status = running.statuses()[0].clone();
+    until(what, || {
+        stage.clock().advance(Duration::from_millis(10));
+        is_so(&status.borrow())
+    })
+    .await;
+}
