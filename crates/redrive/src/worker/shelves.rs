@@ -195,9 +195,9 @@ impl Engine {
     }
 
     /// Writes a claim: by itself, or fenced by the group where everything is.
-    pub(super) fn claim(&mut self, partition: i32, entry: Entry) {
+    pub(super) fn claim(&mut self, partition: i32, entry: &Entry) {
         let Some(claim) = entry.stamp().map(|stamp| stamp.claim) else { return };
-        let outgoing = self.shelves.outgoing(partition, &entry);
+        let outgoing = self.shelves.outgoing(partition, entry);
         debug!(partition, %claim, "claiming");
         let news = self.news.clone();
         let failed = move |error: String| {
