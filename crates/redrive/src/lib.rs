@@ -27,6 +27,7 @@
 
 mod clock;
 mod cluster;
+pub mod delayed;
 mod error;
 mod handler;
 mod listener;
