@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ground::until_status;
-use redrive::delayed::View;
+use redrive::delayed::{Deed, View, Wish};
 use redrive::send::{self, Scheduled};
 use redrive::testkit::Stage;
 use redrive::{Clock, Origin, Outgoing, Publisher, Publishing, Timestamp};
@@ -67,4 +67,27 @@ async fn one_that_is_due_in_months_waits_over_restarts_and_keeps_no_other_waitin
     assert_eq!(waiting[0].origin, far);
     let wait = waiting[0].due.since(now);
     assert!(wait >= MONTHS && wait < MONTHS + Duration::from_secs(30), "{wait:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_released_is_delivered_at_once_and_only_once() {
+    let stage = ground::stage(1).await;
+    let now = Clock::system().now().wall;
+    let far = schedule(&stage, now.plus(MONTHS), to_orders("far")).await;
+    let deliverer = send::deliverer(stage.cluster()).start().await.unwrap();
+    until_status(&deliverer, "it waits", |status| status.counts.shelved == 1).await;
+    let settings = stage.cluster().settings();
+    let shelf = "redrive.send.redrive-send.shelf".parse().unwrap();
+    let mut view = View::read(settings, shelf, &[far.partition], Arc::new(|_| true), |_| {}).await.unwrap();
+    let wish = Wish { origin: far, deed: Deed::Release };
+    let answers = view.give(&[wish], ("test", ""), Duration::from_secs(20), &Clock::system()).await.unwrap();
+    assert!(answers[0].is_done(), "{answers:?}");
+    let delivered = stage.letters("orders", 1).await.unwrap();
+    assert_eq!(delivered[0].value.as_deref(), Some(&b"far"[..]));
+    deliverer.stop().await.unwrap();
+    let deliverer = send::deliverer(stage.cluster()).start().await.unwrap();
+    schedule(&stage, now, to_orders("after")).await;
+    let delivered = stage.letters("orders", 2).await.unwrap();
+    assert_eq!(delivered[1].value.as_deref(), Some(&b"after"[..]), "the first was delivered once");
+    deliverer.stop().await.unwrap();
 }

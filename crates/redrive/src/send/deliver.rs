@@ -1,6 +1,6 @@
 //! The subscription that delivers: not ready until the time has come, then published.
 
-use redrive_core::{Class, Classed, Failure, Timestamp};
+use redrive_core::{Class, Classed, Failure};
 
 use super::{GROUP, Scheduled, TOPIC};
 use crate::{Clock, Cluster, Delivery, Handler, Received, Subscription, Worker};
@@ -35,16 +35,17 @@ struct Deliver {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it is to be delivered at {0}")]
-struct TooEarly(Timestamp);
+#[error("its time has not come")]
+struct TooEarly;
 
 impl Handler for Deliver {
     async fn handle(&self, received: Received) -> Result<(), Failure> {
         let Scheduled { due, outgoing } =
             Scheduled::read(&received).map_err(|error| Failure::undecodable(&error))?;
         let now = self.clock.now().wall;
-        if due > now {
-            return Err(Classed::not_ready(TooEarly(due)).retry_after(due.since(now)).into());
+        // Once it waits, the shelf says when: somebody may have had it released or rescheduled.
+        if due > now && received.attempt() == 1 {
+            return Err(Classed::not_ready(TooEarly).retry_after(due.since(now)).into());
         }
         received.send(outgoing);
         Ok(())
