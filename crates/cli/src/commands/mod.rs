@@ -4,6 +4,7 @@ pub(crate) mod acls;
 pub(crate) mod broker;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod delayed;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod schema;
