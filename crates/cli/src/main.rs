@@ -32,6 +32,7 @@ const EXAMPLES: &str = "Examples:
   redrive topics plan -c redrive.toml              what would be created or changed, and why
   redrive acls -c redrive.toml -o commands         what a worker must be allowed to do
   redrive delayed list -c redrive.toml             what waits, for what and until when
+  redrive send orders --key 7 --value hi --in 10m  a record for a topic, at a time
   redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
   redrive completions bash > /etc/bash_completion.d/redrive
 
@@ -51,6 +52,8 @@ enum Command {
     Acls(commands::acls::Acls),
     /// See what waits on a shelf, and release, reschedule or cancel it
     Delayed(Box<commands::delayed::DelayedCommand>),
+    /// Send a record to a topic, now or at a time
+    Send(Box<commands::send::Send>),
     /// Run the embedded broker on its own
     Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Topics(topics) => topics.run(),
         Command::Acls(acls) => acls.run(),
         Command::Delayed(delayed) => delayed.run(),
+        Command::Send(send) => send.run(),
         Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),

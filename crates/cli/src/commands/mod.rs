@@ -8,4 +8,5 @@ pub(crate) mod delayed;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod schema;
+pub(crate) mod send;
 pub(crate) mod topics;
