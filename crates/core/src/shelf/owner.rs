@@ -93,6 +93,8 @@ pub struct Owner {
     last: Option<Progress>,
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
+    /// Orders that were read and that nobody has looked at yet.
+    unseen: Vec<String>,
     answered: HashMap<i64, u32>,
     /// Records and closures on their way to the end of the log.
     carrying: HashSet<i64>,
@@ -123,6 +125,7 @@ impl Owner {
             safe: None,
             last: None,
             answering: HashSet::new(),
+            unseen: Vec::new(),
             answered: HashMap::new(),
             carrying: HashSet::new(),
             unbound: Vec::new(),
@@ -350,7 +353,12 @@ impl Owner {
         let is_ours = stamp.is_some_and(|stamp| stamp.claim == self.claim);
         match folded {
             Folded::Skipped | Folded::Void => Seen::Other,
-            Folded::Ordered => Seen::Ordered,
+            Folded::Ordered => {
+                if let Entry::Order(order) = entry {
+                    self.unseen.push(order.id.clone());
+                }
+                Seen::Ordered
+            }
             Folded::Claimed if is_ours => {
                 if self.phase == Phase::Claiming {
                     self.phase = Phase::Proving;
@@ -407,9 +415,13 @@ impl Owner {
 
     /// Takes the orders that nobody has begun to answer.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
-        let orders = self.shelf.orders().map(|(at, order)| (at, order.clone()));
-        let mut new: Vec<_> = orders.filter(|(_, order)| !self.answering.contains(&order.id)).collect();
+        let unseen = std::mem::take(&mut self.unseen);
+        let unseen = unseen.into_iter().filter(|id| !self.answering.contains(id));
+        let mut new: Vec<_> =
+            unseen.filter_map(|id| self.shelf.order(&id).map(|(at, order)| (at, order.clone()))).collect();
         new.sort_by_key(|(at, _)| *at);
+        // Written twice, it is there once.
+        new.dedup_by_key(|(at, _)| *at);
         self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
         new.into_iter().map(|(_, order)| order).collect()
     }
