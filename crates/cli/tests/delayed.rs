@@ -117,9 +117,9 @@ async fn what_waits_is_listed_counted_filtered_and_shown() {
 
     let json = scene.json(&["delayed", "list", "--key", "a"]).await;
     let origins: Vec<_> = json["records"].as_array().unwrap().iter().map(|one| &one["origin"]).collect();
-    assert_eq!(origins, ["orders/0/1", "orders/0/0"], "the one that is due first comes first");
+    assert_eq!(origins, ["orders/0/0", "orders/0/1"], "a follower comes after its leader");
     assert_eq!(
-        (&json["records"][1]["standing"], &json["records"][0]["behind"]),
+        (&json["records"][0]["standing"], &json["records"][1]["behind"]),
         (&"first".into(), &0.into())
     );
     assert_eq!(json["shelves"][0]["total"], 2);
@@ -132,9 +132,9 @@ async fn what_waits_is_listed_counted_filtered_and_shown() {
     let table = scene.run(&["delayed", "list", "--count"]).await;
     assert!(table.out.lines().last().unwrap().contains("all"), "{}", table.out);
 
-    // Due within ten minutes: only the follower, which waits for nothing but its leader.
-    let soon = scene.json(&["delayed", "list", "--due-before", "10m"]).await;
-    assert_eq!(soon["records"].as_array().unwrap().len(), 1);
+    let soon = scene.json(&["delayed", "list", "--due-before", "2h", "--due-after", "-1m"]).await;
+    assert_eq!(soon["records"].as_array().unwrap().len(), 3);
+    assert_eq!(scene.run(&["delayed", "list", "--due-before", "10m"]).await.code, 4);
     assert_eq!(scene.run(&["delayed", "list", "--due-after", "2h"]).await.code, 4);
     let limited = scene.run(&["delayed", "list", "--limit", "1"]).await;
     assert_eq!(limited.out.lines().count(), 2);

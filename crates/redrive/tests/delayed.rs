@@ -121,6 +121,8 @@ async fn what_waits_is_seen_while_the_worker_runs_and_after_it_has_ended(scene: 
         assert_eq!((leader.key.as_deref(), leader.lane.as_deref()), (Some(&b"a"[..]), Some(&b"a"[..])));
         assert_eq!(follower.standing, Standing::Behind { leader: first.offset });
         assert_eq!((follower.attempts, follower.class), (0, None));
+        assert_eq!((leader.earliest, follower.earliest), (Some(leader.due), Some(leader.due)));
+        assert_eq!(records[0].origin, first, "what can be handled first comes first");
         assert_eq!(view.lane_of(&first), [first.offset, second.offset]);
         let identity = view.identity().expect("an owner");
         assert_eq!(
@@ -296,7 +298,7 @@ async fn a_closed_lane_is_seen_with_its_letter_and_can_be_opened(scene: &Scene) 
         (1, &b"a"[..], &scene.origin(0))
     );
     let records = closed.records();
-    assert_eq!(records[0].standing, Standing::Closed { letter: 0 });
+    assert_eq!((records[0].standing, records[0].earliest), (Standing::Closed { letter: 0 }, None));
     assert_eq!(Counts::of(&records, Clock::system().now().wall).held, 1);
     let answer = scene.give(0, Deed::Resolve, LONG).await;
     assert!(matches!(answer, Answer::Said(Verdict::Opened)), "{answer:?}");

@@ -123,9 +123,11 @@ impl Part {
         let letters = self.first_letters();
         self.facts.iter().filter_map(move |(origin, facts)| {
             let waiting = self.shelf.waiting.get(*origin)?;
+            let standing = self.standing(&waiting, facts, &letters);
             Some(Delayed {
                 origin: Origin { topic: self.source()?, partition, offset: *origin },
                 due: waiting.due,
+                earliest: self.earliest(waiting.due, standing),
                 since: facts.since,
                 attempts: waiting.attempt,
                 replays: waiting.replay,
@@ -134,7 +136,7 @@ impl Part {
                 error_message: facts.error_message.clone(),
                 key: facts.key.clone(),
                 lane: facts.lane.clone(),
-                standing: self.standing(&waiting, facts, &letters),
+                standing,
                 cancelled: waiting.cancelled,
                 size: waiting.size,
                 at: waiting.at,
@@ -153,6 +155,14 @@ impl Part {
         match named.or(first.filter(|first| *first != waiting.origin)) {
             Some(leader) => Standing::Behind { leader },
             None => Standing::First,
+        }
+    }
+
+    fn earliest(&self, due: Timestamp, standing: Standing) -> Option<Timestamp> {
+        match standing {
+            Standing::First => Some(due),
+            Standing::Behind { leader } => self.shelf.waiting.get(leader).map(|leader| leader.due.max(due)),
+            Standing::Closed { .. } => None,
         }
     }
 

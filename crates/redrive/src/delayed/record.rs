@@ -11,8 +11,10 @@ use redrive_core::{Class, Origin, Timestamp};
 pub struct Delayed {
     /// Where it was first consumed.
     pub origin: Origin,
-    /// The earliest time it may be handled.
+    /// The earliest time it may be handled, if it waits for nothing else.
     pub due: Timestamp,
+    /// The earliest time as things stand: not before the one it is behind; unknown while its lane is closed.
+    pub earliest: Option<Timestamp>,
     /// Since when it is not handled: its first failure, or when it was set aside behind another.
     pub since: Option<Timestamp>,
     /// Handler calls so far.

@@ -78,12 +78,13 @@ impl View {
         self.parts.values().find_map(|part| part.shelf.identity())
     }
 
-    /// The waiting records that were wanted, the one that is due first first.
+    /// The waiting records that were wanted: the one that can be handled first first, what is held last.
     #[must_use]
     pub fn records(&self) -> Vec<Delayed> {
         let all = self.parts.iter().flat_map(|(partition, part)| part.records(*partition));
         let mut records: Vec<_> = all.collect();
-        records.sort_by(|one, other| (one.due, &one.origin).cmp(&(other.due, &other.origin)));
+        let turn = |one: &Delayed| (one.earliest.is_none(), one.earliest);
+        records.sort_by(|one, other| turn(one).cmp(&turn(other)).then_with(|| one.origin.cmp(&other.origin)));
         records
     }
 

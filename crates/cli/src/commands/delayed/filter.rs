@@ -42,8 +42,9 @@ impl Filter {
 
     /// Whether this record is meant, now that it is known when it is due.
     pub(super) fn accepts(&self, record: &Delayed, now: Timestamp) -> bool {
-        self.due_before.is_none_or(|time| record.due < time.at(now))
-            && self.due_after.is_none_or(|time| record.due >= time.at(now))
+        let is_due = |is_so: &dyn Fn(Timestamp) -> bool| record.earliest.is_some_and(is_so);
+        self.due_before.is_none_or(|time| is_due(&|due| due < time.at(now)))
+            && self.due_after.is_none_or(|time| is_due(&|due| due >= time.at(now)))
     }
 
     pub(super) fn accepts_lane(&self, lane: &[u8]) -> bool {

@@ -23,7 +23,8 @@ use crate::{bytes_text, human, screen, table, when};
   redrive delayed list --count -o json
 
 STANDING is what a record waits for beside its time: nothing (first), an earlier record of its lane
-(behind, with that one's offset), or somebody who deals with a dead letter (held).")]
+(behind, with that one's offset), or somebody who deals with a dead letter (held). DUE is the
+earliest time as things stand: a record behind another is not due before that one.")]
 pub(super) struct List {
     #[command(flatten)]
     shelves: Shelves,
@@ -107,7 +108,8 @@ impl List {
     fn shown<'a>(&self, all: &'a [Read]) -> impl Iterator<Item = (&'a Read, &'a Delayed)> {
         let mut records: Vec<_> =
             all.iter().flat_map(|read| read.records.iter().map(move |record| (read, record))).collect();
-        records.sort_by_key(|(_, record)| record.due);
+        // Each shelf's are in order already.
+        records.sort_by_key(|(_, record)| (record.earliest.is_none(), record.earliest));
         records.into_iter().take(self.limit.unwrap_or(usize::MAX))
     }
 
@@ -116,8 +118,8 @@ impl List {
             vec![
                 record.origin.to_string(),
                 read.group.clone().unwrap_or_else(|| "-".to_owned()),
-                when::shown(record.due),
-                when::from_now(record.due, now),
+                record.earliest.map_or("-".to_owned(), when::shown),
+                record.earliest.map_or("-".to_owned(), |time| when::from_now(time, now)),
                 record.attempts.to_string(),
                 record.class.map_or("-", |class| class.name()).to_owned(),
                 words::bytes(record.lane.as_ref().or(record.key.as_ref())),

@@ -51,6 +51,7 @@ pub(super) fn record(record: &Delayed, group: Option<&str>) -> Value {
         "group": group,
         "due": when::shown(record.due),
         "due_ms": record.due.millis(),
+        "earliest": record.earliest.map(when::shown),
         "since": record.since.map(when::shown),
         "attempts": record.attempts,
         "replays": record.replays,
