@@ -4,6 +4,7 @@ use clap::Args;
 use redrive_config::{Brokers, Config};
 use redrive_kafka::{Error, Refused, Settings};
 
+use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::screen;
 
@@ -15,6 +16,23 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// How to reach the cluster: by the command line, the file, or both. What is missing is told.
+    pub(crate) fn reach(&self, file: &ConfigFile) -> Result<(Settings, Option<Config>), Exit> {
+        let config = match (&self.brokers, file.read_if_there()?) {
+            (_, Some(config)) => config,
+            (Some(brokers), None) => return Ok((Settings::of(brokers), None)),
+            (None, None) => file.read()?,
+        };
+        let Some(settings) = self.settings(&config) else {
+            screen::say(&format!(
+                "error: {} has brokers = \"embedded\": that broker lives only inside a running process\nhelp: --brokers ADDRESS names a cluster",
+                file.name()
+            ));
+            return Err(Exit::Failed);
+        };
+        Ok((settings, Some(config)))
+    }
+
     /// How to reach the cluster; `None` if it is the embedded broker of a process that is not this one.
     pub(crate) fn settings(&self, config: &Config) -> Option<Settings> {
         let brokers = match (&self.brokers, &config.kafka.brokers) {

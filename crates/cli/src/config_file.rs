@@ -50,6 +50,16 @@ impl ConfigFile {
         }
     }
 
+    /// The same, but no file is none unless it was named.
+    pub(crate) fn read_if_there(&self) -> Result<Option<Config>, Exit> {
+        let is_named =
+            self.config.is_some() || env::var_os("REDRIVE_CONFIG").is_some_and(|name| !name.is_empty());
+        if !is_named && !self.path().exists() {
+            return Ok(None);
+        }
+        self.read().map(Some)
+    }
+
     fn path(&self) -> PathBuf {
         self.config.clone().unwrap_or_else(default_file)
     }

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Usage,
     /// Some of it is done and some is not, or a check found something to do.
     Partly,
+    /// Nothing is as asked for.
+    NothingMatched,
     /// The configuration is invalid.
     Config,
 }
@@ -22,6 +24,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Partly => 3,
+            Self::NothingMatched => 4,
             Self::Config => 78,
         }
     }

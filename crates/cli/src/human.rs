@@ -17,6 +17,15 @@ pub(crate) fn duration(duration: Duration) -> String {
     if shown.is_empty() { "0s".to_owned() } else { shown.join(" ") }
 }
 
+/// The two largest parts, and nothing below a second where there are seconds.
+pub(crate) fn rough(length: Duration) -> String {
+    let whole = match length.as_secs() {
+        0 => length,
+        seconds => Duration::from_secs(seconds),
+    };
+    duration(whole).split(' ').take(2).collect::<Vec<_>>().join(" ")
+}
+
 /// `1 retry`, `2 retries`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

@@ -1,11 +1,14 @@
 //! The program `redrive`: one file per command. Data goes to stdout, everything else to stderr.
 
+mod bytes_text;
 mod cluster;
 mod commands;
 mod config_file;
 mod exit;
 mod human;
 mod screen;
+mod table;
+mod when;
 
 use std::process::ExitCode;
 
@@ -28,10 +31,12 @@ const EXAMPLES: &str = "Examples:
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
   redrive topics plan -c redrive.toml              what would be created or changed, and why
   redrive acls -c redrive.toml -o commands         what a worker must be allowed to do
+  redrive delayed list -c redrive.toml             what waits, for what and until when
+  redrive send orders --key 7 --value hi --in 10m  a record for a topic, at a time
   redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
   redrive completions bash > /etc/bash_completion.d/redrive
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 78 invalid configuration.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 4 nothing matched, 78 invalid configuration.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -45,6 +50,10 @@ enum Command {
     Topics(commands::topics::Topics),
     /// Print the ACLs that a worker needs, and no more
     Acls(commands::acls::Acls),
+    /// See what waits on a shelf, and release, reschedule or cancel it
+    Delayed(Box<commands::delayed::DelayedCommand>),
+    /// Send a record to a topic, now or at a time
+    Send(Box<commands::send::Send>),
     /// Run the embedded broker on its own
     Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
@@ -60,6 +69,8 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Topics(topics) => topics.run(),
         Command::Acls(acls) => acls.run(),
+        Command::Delayed(delayed) => delayed.run(),
+        Command::Send(send) => send.run(),
         Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),

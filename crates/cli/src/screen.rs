@@ -15,6 +15,27 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
     }
 }
 
+/// Writes data line by line, until the reader has seen enough.
+pub(crate) fn lines(lines: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    let written = lines.map(|line| stdout.write_all(line.as_bytes())).find(Result::is_err);
+    match written.unwrap_or(Ok(())).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            // What is left in the buffer would be tried once more.
+            let _ = stdout.into_parts();
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Shows how far something has come, where a person watches; an empty text takes it away.
+pub(crate) fn progress(text: &str) {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K{text}");
+    }
+}
+
 /// Writes a message for a person.
 pub(crate) fn say(text: &str) {
     // Where stderr is closed there is nobody to tell.

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigSource, OwnedResourceSpecifier, ResourceSpecifier};
 use rdkafka::client::{Client, DefaultClientContext};
+use rdkafka::groups::GroupMemberInfo;
 use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::{Origin, Topic};
 use tokio::runtime::Handle;
 
+use crate::group::{GroupState, Member, assignment};
 use crate::native::admin as native;
 use crate::refusal::Refused;
 use crate::topic_id::TopicId;
@@ -248,6 +250,21 @@ impl Admin {
         asked.await.map_err(|source| self.unchanged("count the records of", topic, source))
     }
 
+    /// Who is in a group; nobody if there is no such group.
+    pub async fn group(&self, group: &str) -> Result<GroupState, Error> {
+        let name = group.to_owned();
+        let asked = self.wait(move |client| {
+            let list = client.fetch_group_list(Some(&name), PATIENCE)?;
+            let found = list.groups().iter().find(|one| one.name() == name).map(|one| GroupState {
+                state: one.state().to_owned(),
+                members: one.members().iter().map(member).collect(),
+            });
+            Ok(found.unwrap_or_else(|| GroupState { state: "Dead".to_owned(), members: Vec::new() }))
+        });
+        let group = group.to_owned();
+        asked.await.map_err(|source| self.failed(source, |source| Error::Group { group, source }))
+    }
+
     fn client(&self) -> &Arc<AdminClient<DefaultClientContext>> {
         self.client.as_ref().expect("taken only when dropped")
     }
@@ -288,6 +305,14 @@ impl Drop for Admin {
 }
 
 type SettingsOf = BTreeMap<String, Setting>;
+
+fn member(info: &GroupMemberInfo) -> Member {
+    Member {
+        client_id: info.client_id().to_owned(),
+        host: info.client_host().to_owned(),
+        assignment: assignment(info.assignment().unwrap_or_default()),
+    }
+}
 
 fn outlined(name: Topic, layout: &native::Layout) -> TopicState {
     let native::Layout { id, partitions, replication } = *layout;

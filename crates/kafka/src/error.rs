@@ -58,6 +58,14 @@ pub enum Error {
         /// Why.
         source: Refused,
     },
+    /// A group could not be looked at.
+    #[error("cannot look at group {group}")]
+    Group {
+        /// Which.
+        group: String,
+        /// Why.
+        source: Refused,
+    },
     /// The settings of topics could not be read.
     #[error("cannot read the settings of {topics}")]
     Settings {
@@ -168,6 +176,7 @@ impl Error {
             Self::Unreachable { source, .. }
             | Self::List { source }
             | Self::Describe { source, .. }
+            | Self::Group { source, .. }
             | Self::Settings { source, .. }
             | Self::Change { source, .. } => Some(source),
             _ => None,

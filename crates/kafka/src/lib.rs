@@ -6,6 +6,7 @@
 mod admin;
 mod consume;
 mod error;
+mod group;
 #[allow(unsafe_code, reason = "librdkafka is called directly where rdkafka lacks a call")]
 mod native;
 mod pick;
@@ -14,6 +15,7 @@ mod read;
 mod refusal;
 mod settings;
 mod tail;
+mod through;
 mod topic_id;
 mod transact;
 mod wake;
@@ -23,11 +25,13 @@ pub use consume::{
     Batch, Committed, Consumer, ConsumerSettings, Event, Events, GroupMetadata, Mark, RESERVED, Turn, join,
 };
 pub use error::{Error, Refusal};
+pub use group::{GroupState, Member};
 pub use pick::Picker;
 pub use publish::{Late, Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use refusal::Refused;
 pub use settings::{Settings, check_property};
 pub use tail::{Tail, Tailed, What};
+pub use through::{Passage, read_through};
 pub use topic_id::{BadTopicId, TopicId};
 pub use transact::{Transacting, TransactionFailed, Transactions};

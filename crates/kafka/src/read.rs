@@ -1,4 +1,4 @@
-//! Reads one partition from an offset on, without a group.
+//! Reads partitions from an offset on, without a group.
 
 use bytes::Bytes;
 use rdkafka::consumer::{Consumer, StreamConsumer};
@@ -11,7 +11,7 @@ use redrive_core::{Origin, Record, Timestamp};
 
 use crate::{Error, Settings};
 
-/// Reads one partition; never past an open transaction, never resets its position by itself.
+/// Reads partitions; never past an open transaction, never resets its position by itself.
 pub struct Reader {
     consumer: StreamConsumer,
     from: Origin,
@@ -20,6 +20,11 @@ pub struct Reader {
 impl Reader {
     /// Reads from this offset on.
     pub fn from(settings: &Settings, from: Origin) -> Result<Self, Error> {
+        Self::from_each(settings, from, &[])
+    }
+
+    /// Reads several partitions, each from its offset on.
+    pub fn from_each(settings: &Settings, from: Origin, more: &[Origin]) -> Result<Self, Error> {
         let mut config = settings.client();
         // librdkafka wants a group even where none is joined.
         config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
@@ -27,9 +32,10 @@ impl Reader {
         let consumer: StreamConsumer =
             config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
         let mut assignment = TopicPartitionList::new();
-        let assigned = assignment
-            .add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))
-            .and_then(|()| consumer.assign(&assignment));
+        let added = [&from].into_iter().chain(more).try_for_each(|from| {
+            assignment.add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))
+        });
+        let assigned = added.and_then(|()| consumer.assign(&assignment));
         assigned.map_err(|source| Error::Read { at: from.clone(), source })?;
         Ok(Self { consumer, from })
     }

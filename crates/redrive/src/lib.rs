@@ -27,9 +27,11 @@
 
 mod clock;
 mod cluster;
+pub mod delayed;
 mod error;
 mod handler;
 mod listener;
+pub mod send;
 mod status;
 mod subscription;
 #[cfg(feature = "testkit")]

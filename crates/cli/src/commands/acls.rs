@@ -19,7 +19,9 @@ use crate::screen;
   redrive acls -o json
 
 These are what a worker needs, and no more. Create, Alter and AlterConfigs are among them only with
-auto-create = true; otherwise whoever runs `redrive topics apply` needs them.")]
+auto-create = true; otherwise whoever runs `redrive topics apply` needs them. They are enough for
+`redrive delayed`, which itself needs Describe, Read and, to give orders, Write on the shelf, and
+Describe on the group.")]
 pub(crate) struct Acls {
     #[command(flatten)]
     file: ConfigFile,

@@ -213,6 +213,12 @@ impl Shelf {
         self.orders.values().map(|(at, order)| (*at, order))
     }
 
+    /// The order of this name, if it has no outcome, and where it stands.
+    #[must_use]
+    pub fn order(&self, id: &str) -> Option<(i64, &Order)> {
+        self.orders.get(id).map(|(at, order)| (*at, order))
+    }
+
     /// Whom this record waits for beside its lane.
     #[must_use]
     pub fn behind(&self, origin: i64) -> Option<i64> {

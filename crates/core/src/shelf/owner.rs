@@ -97,6 +97,8 @@ pub struct Owner {
     last: Option<Progress>,
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
+    /// Orders that were read and that nobody has looked at yet.
+    unseen: Vec<String>,
     answered: HashMap<i64, u32>,
     /// Records on their way to the shelf, and letters on their way to close a lane: what the log says of them
     /// may be said once more.
@@ -130,6 +132,7 @@ impl Owner {
             safe: None,
             last: None,
             answering: HashSet::new(),
+            unseen: Vec::new(),
             answered: HashMap::new(),
             writing: HashSet::new(),
             carrying: HashSet::new(),
@@ -386,7 +389,12 @@ impl Owner {
         match folded {
             Folded::Foreign if is_ours => Seen::Foreign,
             Folded::Skipped | Folded::Void | Folded::Foreign => Seen::Other,
-            Folded::Ordered => Seen::Ordered,
+            Folded::Ordered => {
+                if let Entry::Order(order) = entry {
+                    self.unseen.push(order.id.clone());
+                }
+                Seen::Ordered
+            }
             Folded::Claimed if is_ours => {
                 if self.phase == Phase::Claiming {
                     self.phase = Phase::Proving;
@@ -450,16 +458,24 @@ impl Owner {
     /// Takes the orders that nobody has begun to answer, one about each record. Where an entry or an answer
     /// about it is on its way, the order waits: what lands once more would undo what was answered since.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
-        let is_new = |order: &super::Order| {
+        let (mut new, mut busy) = (Vec::new(), Vec::new());
+        let mut about = HashSet::new();
+        for id in std::mem::take(&mut self.unseen) {
+            let Some((_, order)) = self.shelf.order(&id).filter(|_| !self.answering.contains(&id)) else {
+                continue;
+            };
             let is_busy = self.writing.contains(&order.origin) || self.answered.contains_key(&order.origin);
-            !is_busy && !self.answering.contains(&order.id)
-        };
-        let mut new: Vec<_> = self.shelf.orders().filter(|(_, order)| is_new(order)).collect();
-        new.sort_by_key(|(at, order)| (order.origin, *at));
-        new.dedup_by_key(|(_, order)| order.origin);
-        new.sort_by_key(|(at, _)| *at);
-        let new: Vec<_> = new.into_iter().map(|(_, order)| order.clone()).collect();
-        self.answering.extend(new.iter().map(|order| order.id.clone()));
+            match !is_busy && about.insert(order.origin) {
+                true => new.push(order.clone()),
+                false => busy.push(id.clone()),
+            }
+            // Written twice, it is there once.
+            self.answering.insert(id);
+        }
+        for id in &busy {
+            self.answering.remove(id);
+        }
+        self.unseen = busy;
         new
     }
 

@@ -127,6 +127,13 @@ impl Worker {
         self
     }
 
+    /// The clock that it goes by; whoever shares it knows the broker's time too.
+    #[must_use]
+    pub(crate) fn going_by(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Whether to go on where offsets are gone, rather than to stop the partition and say so.
     #[must_use]
     pub fn accept_loss(mut self, accept: bool) -> Self {
