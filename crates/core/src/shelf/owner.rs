@@ -14,6 +14,8 @@ use crate::offsets::Progress;
 
 /// What of the log may be dead before it is cut.
 const DEAD: u64 = 8 << 20;
+/// How many checkpoints are remembered as places to cut at.
+const MANY: usize = 1_000;
 /// How much more may come before it is looked at again.
 const LOOK: u64 = 1 << 20;
 
@@ -407,6 +409,14 @@ impl Owner {
             Folded::Counted => {
                 if let Entry::Checkpoint(..) = entry {
                     self.checkpoints.push_back((at, before));
+                    // Where the log cannot be cut for long, any of them will do.
+                    if self.checkpoints.len() > MANY {
+                        let mut keep = false;
+                        self.checkpoints.retain(|_| {
+                            keep = !keep;
+                            keep
+                        });
+                    }
                 }
                 match stamp.filter(|_| is_ours) {
                     Some(stamp) => self.confirm(stamp.seq),

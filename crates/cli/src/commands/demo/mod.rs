@@ -1,5 +1,6 @@
 //! `redrive demo`: a small shop on the embedded broker, and what becomes of its orders when things go wrong.
 
+mod catalog;
 mod scenes;
 mod shop;
 mod teller;

@@ -2,6 +2,8 @@
 
 use std::pin::Pin;
 
+use redrive::delayed::Standing;
+
 use super::shop::{Charge, Result, Shop};
 
 type Playing<'a> = Pin<Box<dyn Future<Output = Result<String>> + 'a>>;
@@ -32,6 +34,12 @@ pub(super) const ALL: &[Scene] = &[
         about: "the payment provider is away for a while; the flow waits and goes on by itself",
         expected: "stopped while it was away; then charged 9 10 11 12, each customer in order; no letter",
         play: |shop| Box::pin(outage(shop)),
+    },
+    Scene {
+        name: "early",
+        about: "prices come before their item does; they wait on the shelf, in order, and other items pass",
+        expected: "bowl priced at once; 2 prices of kettle waited, one behind the other; then 12 and 15; no letter",
+        play: |shop| Box::pin(early(shop)),
     },
 ];
 
@@ -105,6 +113,38 @@ async fn outage(shop: &Shop) -> Result<String> {
         sorted(charges.iter()),
         if in_order { "in order" } else { "out of order" },
         more_letters(shop, letters).await?,
+    ))
+}
+
+async fn early(shop: &Shop) -> Result<String> {
+    shop.price("kettle", "12").await?;
+    shop.price("kettle", "15").await?;
+    shop.create("bowl").await?;
+    shop.price("bowl", "3").await?;
+    shop.until_prices("two prices wait", |status| status.counts.shelved >= 2).await?;
+    let others = shop.priced("bowl", 1).await?.len();
+    let waiting = shop.waiting().await?;
+    shop.teller.say("   redrive delayed list:");
+    for one in &waiting {
+        let standing = match one.standing {
+            Standing::Behind { leader } => format!("behind offset {leader}"),
+            Standing::First | Standing::Closed { .. } => "first of its lane".to_owned(),
+        };
+        let error = one.error_message.as_deref().unwrap_or("not tried yet");
+        shop.teller.say(&format!("      {}: {} attempts, {standing}, {error}", one.origin, one.attempts));
+    }
+    let behind = waiting.iter().filter(|one| matches!(one.standing, Standing::Behind { .. })).count();
+    shop.teller.pause(2).await;
+    shop.create("kettle").await?;
+    let prices = shop.priced("kettle", 2).await?;
+    let status = shop.until_prices("all is done", |status| status.in_memory == 0).await?;
+    Ok(format!(
+        "bowl priced {}; {} prices of kettle waited, {}; then {}; {}",
+        if others == 1 { "at once" } else { "late" },
+        waiting.len(),
+        if behind == 1 { "one behind the other" } else { "side by side" },
+        prices.join(" and "),
+        if status.counts.buried == 0 { "no letter" } else { "letters" },
     ))
 }
 

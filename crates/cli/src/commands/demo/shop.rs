@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use redrive::delayed::{Delayed, Keep, View};
 use redrive::{
     Class, Classed, Clock, Cluster, Outgoing, Publisher, Publishing, Reader, Received, Record, Running,
     Status, Subscription, Worker,
 };
 use serde_json::json;
 
+use super::catalog::Catalog;
 use super::teller::Teller;
 
 /// How long a scene waits for something that must come.
@@ -37,6 +39,7 @@ pub(super) struct Shop {
     cluster: Cluster,
     publisher: Publisher,
     provider: Arc<Provider>,
+    catalog: Arc<Catalog>,
     running: Running,
     letters: Mutex<i64>,
 }
@@ -62,9 +65,12 @@ impl Shop {
                     async move { provider.charge(&order) }
                 }
             });
-        let running = Worker::new(&cluster).service("shop").subscribe(orders).start().await?;
+        let catalog = Arc::new(Catalog::new(teller.clone()));
+        let [items, prices] = catalog.subscriptions(&cluster).await?;
+        let worker = Worker::new(&cluster).service("shop").subscribe(orders);
+        let running = worker.subscribe(items).subscribe(prices).start().await?;
         let publisher = Publisher::new(cluster.settings(), &Publishing::default())?;
-        Ok(Self { teller, cluster, publisher, provider, running, letters: Mutex::new(0) })
+        Ok(Self { teller, cluster, publisher, provider, catalog, running, letters: Mutex::new(0) })
     }
 
     /// An order arrives.
@@ -74,6 +80,48 @@ impl Shop {
         let topic = "orders".parse()?;
         self.publisher.publish(Outgoing::to(topic).key(customer.to_owned()).value(value.to_string())).await?;
         Ok(())
+    }
+
+    /// An item is made known.
+    pub(super) async fn create(&self, item: &str) -> Result<()> {
+        self.teller.say(&format!("   item: {item} is created"));
+        self.send("items", item, item).await
+    }
+
+    /// An item gets a price.
+    pub(super) async fn price(&self, item: &str, price: &str) -> Result<()> {
+        self.teller.say(&format!("   price: {item} shall cost {price}"));
+        self.send("prices", item, price).await
+    }
+
+    async fn send(&self, topic: &str, key: &str, value: &str) -> Result<()> {
+        let record = Outgoing::to(topic.parse()?).key(key.to_owned()).value(value.to_owned());
+        self.publisher.publish(record).await?;
+        Ok(())
+    }
+
+    /// Waits until an item has had this many prices, and gives them in their order.
+    pub(super) async fn priced(&self, item: &str, count: usize) -> Result<Vec<String>> {
+        let clock = Clock::system();
+        let deadline = clock.now().steady + PATIENCE;
+        loop {
+            let prices = self.catalog.prices(item);
+            if prices.len() >= count {
+                return Ok(prices);
+            }
+            if clock.now().steady > deadline {
+                return Err(format!("{item} had only {} of {count} prices in time", prices.len()).into());
+            }
+            clock.sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// What waits on the shelf of the prices.
+    pub(super) async fn waiting(&self) -> Result<Vec<Delayed>> {
+        let all: Keep = Arc::new(|_| true);
+        let shelf = "prices.catalog.shelf".parse()?;
+        let view = View::read(self.cluster.settings(), shelf, &[], all, |_| {}).await?;
+        Ok(view.records())
     }
 
     /// The payment provider goes away or comes back.
@@ -126,7 +174,25 @@ impl Shop {
 
     /// Waits until the worker's state is so.
     pub(super) async fn until(&self, what: &str, is_so: impl FnMut(&Status) -> bool) -> Result<Status> {
-        let mut status = self.running.statuses()[0].clone();
+        self.until_status(0, what, is_so).await
+    }
+
+    /// As [`Self::until`], of the subscription to the prices.
+    pub(super) async fn until_prices(
+        &self,
+        what: &str,
+        is_so: impl FnMut(&Status) -> bool,
+    ) -> Result<Status> {
+        self.until_status(2, what, is_so).await
+    }
+
+    async fn until_status(
+        &self,
+        subscription: usize,
+        what: &str,
+        is_so: impl FnMut(&Status) -> bool,
+    ) -> Result<Status> {
+        let mut status = self.running.statuses()[subscription].clone();
         let clock = Clock::system();
         tokio::select! {
             found = status.wait_for(is_so) => Ok(found?.clone()),
