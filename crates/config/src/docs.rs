@@ -95,6 +95,7 @@ fn value(shape: &Shape) -> String {
             quoted(&plain.map(ToString::to_string).collect::<Vec<_>>())
         }
         Shape::Count => "a number from 1 on".to_owned(),
+        Shape::Size => "a number of bytes from 1 on".to_owned(),
         Shape::Flag => "`true` or `false`".to_owned(),
     }
 }

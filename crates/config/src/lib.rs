@@ -13,7 +13,7 @@ mod secrets;
 mod typed;
 
 pub use docs::reference;
-pub use meant::{Brokers, Config, Handler, Kafka, Property, Subscription};
+pub use meant::{Brokers, Config, Handler, Kafka, Property, ShelfLimits, Subscription};
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;
 

@@ -42,6 +42,7 @@ fn of(shape: &Shape) -> Value {
         Shape::Choice(names) => {
             json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "\\$\\{" }] })
         }
+        Shape::Size => json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX }),
         Shape::Count => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
         Shape::Flag => json!({ "type": "boolean" }),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use std::time::Duration;
 use redrive_config::Surroundings;
 use redrive_core::classify::{Rule, Subject};
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, OrderBy, Start, SurgeGuard};
+use redrive_core::settings::{
+    Blocking, Delay, Delivery, LetterPartition, OrderBy, Payload, Start, SurgeGuard,
+};
 use redrive_core::{Class, Failure, Policy, Topic};
 use serde::de::DeserializeOwned;
 
@@ -240,9 +242,23 @@ impl Subscription {
 
     /// How many records, and bytes of them, may be in memory.
     #[must_use]
-    pub fn in_memory(self, records: u32, bytes: u32) -> Self {
+    pub fn in_memory(self, records: u32, bytes: u64) -> Self {
         let this = self.number("max-records", records, |settled, most| settled.max_records = most);
-        this.number("max-bytes", bytes, |settled, most| settled.max_bytes = most)
+        this.size("max-bytes", bytes, |settled, most| settled.max_bytes = most)
+    }
+
+    /// How many records of a partition, and bytes of them, may wait on the shelf.
+    #[must_use]
+    pub fn waiting(self, records: u32, bytes: u64) -> Self {
+        let this =
+            self.number("shelf.max-records", records, |settled, most| settled.shelf_limits.records = most);
+        this.size("shelf.max-bytes", bytes, |settled, most| settled.shelf_limits.bytes = most)
+    }
+
+    /// How many bytes of waiting records are kept in memory; the others are read back when they are due.
+    #[must_use]
+    pub fn shelf_cache(self, bytes: u64) -> Self {
+        self.size("shelf.cache", bytes, |settled, most| settled.shelf_limits.cache = most)
     }
 
     /// What is settled, or everything that is wrong with it.
@@ -285,6 +301,21 @@ impl Subscription {
         }
     }
 
+    fn size(
+        mut self,
+        what: &str,
+        bytes: u64,
+        change: impl FnOnce(&mut redrive_config::Subscription, NonZeroU64),
+    ) -> Self {
+        match NonZeroU64::new(bytes) {
+            Some(bytes) => self.set(|settled| change(settled, bytes)),
+            None => {
+                self.problems.push(format!("{}: {what} cannot be 0", self.name));
+                self
+            }
+        }
+    }
+
     fn parsed<T: FromStr<Err: Display>>(
         mut self,
         what: &str,
@@ -313,6 +344,9 @@ pub(crate) struct Settled {
 /// What this version does not carry out: refused, rather than done by halves.
 fn unsupported(settled: &redrive_config::Subscription) -> Vec<String> {
     let mut problems = Vec::new();
+    if settled.payload != Payload::Whole {
+        problems.push(format!("payload = \"{}\" is not carried out by this version", settled.payload));
+    }
     if settled.delay != Delay::Shelf {
         problems.push(format!("delay = \"{}\" is not carried out by this version", settled.delay));
     }

@@ -5,12 +5,12 @@ mod rules;
 mod subscription;
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use redrive_core::lanes::Followers;
 use redrive_core::settings::{
-    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start, SurgeGuard,
+    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
 };
 use redrive_core::{Rules, Topic};
 
@@ -80,11 +80,24 @@ pub struct Subscription {
     pub publish_timeout: Duration,
     pub drain_timeout: Duration,
     pub max_records: NonZeroU32,
-    pub max_bytes: NonZeroU32,
+    pub max_bytes: NonZeroU64,
+    pub payload: Payload,
+    pub shelf_limits: ShelfLimits,
     pub outage_pauses: Blocking,
     pub letter_partition: LetterPartition,
     pub shelf: Topic,
     pub letters: Topic,
+}
+
+/// How much may wait on the shelf, and how much of that is kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShelfLimits {
+    /// Bytes that are kept in memory.
+    pub cache: NonZeroU64,
+    /// Records of one partition.
+    pub records: NonZeroU32,
+    /// Bytes of one partition.
+    pub bytes: NonZeroU64,
 }
 
 /// What handles the records.

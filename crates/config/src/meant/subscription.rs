@@ -1,6 +1,6 @@
 //! One subscription: its own words first, then the defaults, then what is built in.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -12,12 +12,17 @@ use redrive_core::topic::{Purpose, derived};
 use redrive_core::{Class, Policy, Rules, Topic};
 
 use super::rules::{Placed, placed};
-use super::{Handler, Subscription, conflicts};
+use super::{Handler, ShelfLimits, Subscription, conflicts};
 use crate::problem::Problem;
 use crate::typed::{self, At, ByClass};
 
 const MAX_RECORDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
-const MAX_BYTES: NonZeroU32 = NonZeroU32::new(256 << 20).unwrap();
+const MAX_BYTES: NonZeroU64 = NonZeroU64::new(256 << 20).unwrap();
+const SHELF: ShelfLimits = ShelfLimits {
+    cache: NonZeroU64::new(64 << 20).unwrap(),
+    records: NonZeroU32::new(5_000_000).unwrap(),
+    bytes: NonZeroU64::new(8 << 30).unwrap(),
+};
 
 /// A subscription, and its rules with their places.
 pub(super) struct Resolved {
@@ -93,7 +98,9 @@ pub(super) fn resolve(
             .map_or(Duration::from_secs(10), |timeout| timeout.value),
         drain_timeout: typed.drain_timeout.as_ref().map_or(Duration::from_secs(10), |timeout| timeout.value),
         max_records: count(typed.max_records.as_ref()).unwrap_or(MAX_RECORDS),
-        max_bytes: count(typed.max_bytes.as_ref()).unwrap_or(MAX_BYTES),
+        max_bytes: size(typed.max_bytes.as_ref()).unwrap_or(MAX_BYTES),
+        payload: value(typed.payload.as_ref()),
+        shelf_limits: shelf_limits(typed.shelf.as_ref().map(|shelf| &shelf.value)),
         outage_pauses: value(typed.outage_pauses.as_ref()),
         letter_partition: value(typed.letter_partition.as_ref()),
         shelf,
@@ -203,6 +210,19 @@ fn of_class<T>(typed: Option<&At<ByClass<T>>>, class: Class) -> Option<&T> {
 
 fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
     typed.map(|at| at.value.clone()).unwrap_or_default()
+}
+
+fn size(typed: Option<&At<typed::Size>>) -> Option<NonZeroU64> {
+    typed.map(|size| size.value.0)
+}
+
+fn shelf_limits(typed: Option<&typed::Shelf>) -> ShelfLimits {
+    let Some(typed) = typed else { return SHELF };
+    ShelfLimits {
+        cache: size(typed.cache.as_ref()).unwrap_or(SHELF.cache),
+        records: count(typed.max_records.as_ref()).unwrap_or(SHELF.records),
+        bytes: size(typed.max_bytes.as_ref()).unwrap_or(SHELF.bytes),
+    }
 }
 
 fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start};
+use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start};
 use redrive_core::{Class, Policy, Topic};
 
 use super::Need::{Default, Optional, Required};
-use super::{At, ByClass, Count, Flag, Guarded, Properties, Text};
+use super::{At, ByClass, Count, Flag, Guarded, Properties, Size, Text};
 
 table! {
     /// One TOML file configures everything.
@@ -122,11 +122,28 @@ table! {
         /// How many records may be in memory, over all partitions.
         "max-records" max_records: Count, Default("100000");
         /// How many bytes of them may be in memory.
-        "max-bytes" max_bytes: Count, Default("268435456");
+        "max-bytes" max_bytes: Size, Default("268435456");
         /// The partition of a dead letter: that of its record, or by its key.
         "letter-partition" letter_partition: LetterPartition, Default("same");
+        /// What of a waiting record is written to the shelf: all of it, or where it stands in its source, from
+        /// where it is read again.
+        "payload" payload: Payload, Default("whole");
+        /// How much may wait, and how much of that is kept in memory.
+        "shelf" shelf: Shelf, Optional;
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// How much may wait on the shelf, and how much of that is kept in memory.
+    Shelf {
+        /// How many bytes of waiting records are kept in memory; the others are read back when they are due.
+        "cache" cache: Size, Default("67108864");
+        /// How many records of one partition may wait; then nothing new of it starts, and it says so.
+        "max-records" max_records: Count, Default("5000000");
+        /// How many bytes of one partition may wait.
+        "max-bytes" max_bytes: Size, Default("8589934592");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The values that stand at the ends: texts with a grammar, choices, counts, switches.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{
-    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Start, SurgeGuard,
+    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
 };
 use redrive_core::spelling::{Misspelt, nearest};
 use redrive_core::{Class, Policy, Topic, duration};
@@ -28,6 +28,10 @@ pub(crate) struct Text(pub(crate) String);
 /// A number from 1 on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count(pub(crate) NonZeroU32);
+
+/// A number of bytes from 1 on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size(pub(crate) NonZeroU64);
 
 /// `true` or `false`.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +88,7 @@ texts! {
         if wait.is_zero() { Err(misspelt(text, "this cannot be zero")) } else { Ok(wait) }
     };
     Topic: "the name of a topic", ["pre-order"], |text| text.parse().map_err(|error| misspelt(text, error));
-    OrderBy: "something to order by", ["key", "header:order-id", "json:/order/id", "none"], str::parse;
+    OrderBy: "something to order by", ["key", "header:order-id", "json:/order/id", "partition", "none"], str::parse;
     Start: "a place to start", ["earliest", "latest", "2026-11-01T06:00:00Z"], str::parse;
     Guarded: "a guard", ["50% of 20 keys in 30s", "off"], |text| match text {
         "off" => Ok(Self(None)),
@@ -119,6 +123,7 @@ choices! {
     Delivery: "a delivery", Self::NAMES.to_vec();
     Blocking: "what an outage stops", Self::NAMES.to_vec();
     LetterPartition: "a choice of a partition", Self::NAMES.to_vec();
+    Payload: "a choice of what is written", Self::NAMES.to_vec();
 }
 
 fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {
@@ -164,17 +169,39 @@ impl Typed for Count {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(number) = node.get_ref().as_integer() else {
-            reader.wrong_type(node, "a whole number", "write it without quotes");
-            return None;
-        };
-        let read = u32::from_str_radix(&number.as_str().replace('_', ""), number.radix());
-        let count = read.ok().and_then(NonZeroU32::new);
-        if count.is_none() {
-            reader.note(Problem::error(node.span(), "expected a number from 1 on"));
-        }
-        count.map(Self)
+        let most = u32::MAX;
+        whole(node, reader, most.into())
+            .and_then(|number| u32::try_from(number.get()).ok())
+            .and_then(NonZeroU32::new)
+            .map(Self)
     }
+}
+
+impl Typed for Size {
+    fn shape() -> Shape {
+        Shape::Size
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        whole(node, reader, i64::MAX.cast_unsigned()).map(Self)
+    }
+}
+
+fn whole(node: Node<'_>, reader: &mut Reader<'_>, most: u64) -> Option<NonZeroU64> {
+    let Some(number) = node.get_ref().as_integer() else {
+        let help = match node.get_ref().as_float() {
+            Some(_) => "write it without a point",
+            None => "write it without quotes",
+        };
+        reader.wrong_type(node, "a whole number", help);
+        return None;
+    };
+    let read = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+    let number = read.ok().filter(|number| *number <= most).and_then(NonZeroU64::new);
+    if number.is_none() {
+        reader.note(Problem::error(node.span(), format!("expected a number from 1 to {most}")));
+    }
+    number
 }
 
 impl Typed for Flag {

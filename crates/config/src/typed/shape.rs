@@ -22,6 +22,8 @@ pub(crate) enum Shape {
     Choice(Vec<&'static str>),
     /// A whole number from 1 on.
     Count,
+    /// A number of bytes from 1 on.
+    Size,
     /// `true` or `false`.
     Flag,
 }

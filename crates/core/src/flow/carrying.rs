@@ -130,7 +130,7 @@ impl Flow {
         self.carry_more(partition);
     }
 
-    /// Whether the limit on what may wait is reached: then nothing new starts, as it may have to wait.
+    /// Whether the limit on what may wait is reached: then nothing new is read or starts, as it may have to wait.
     pub(super) fn is_full(&mut self, partition: i32) -> bool {
         let Some(limits) = self.settings.shelf.as_ref().map(|shelf| shelf.limits) else { return false };
         let Some(state) = self.partitions.get_mut(partition) else { return false };
@@ -148,6 +148,13 @@ impl Flow {
         is_full
     }
 
+    /// Whether something on the shelf may have to wait for this record of the source.
+    pub(super) fn is_waited_for(&self, partition: i32, offset: i64) -> bool {
+        let aside = self.partitions.get(partition).and_then(|state| state.aside.as_ref());
+        let highest = aside.and_then(|aside| aside.owner.shelf.waiting.highest());
+        highest.is_some_and(|highest| offset < highest)
+    }
+
     /// Something left the shelf: if it was full, the partition goes on.
     pub(super) fn make_room(&mut self, partition: i32) {
         if !self.partitions.aside(partition).is_some_and(|aside| aside.is_full) || self.is_full(partition) {
@@ -158,5 +165,6 @@ impl Flow {
         }
         self.actions.push_back(Action::Tell(Notice::Room { partition }));
         self.unstall(partition);
+        self.ease(partition);
     }
 }

@@ -69,8 +69,8 @@ impl Flow {
             return;
         }
         let stands = partition.held || closed;
-        let from_source = ticket.shelved.is_none() && slot == Slot::First;
-        if stands || (from_source && self.is_full(number)) {
+        let (offset, is_new) = (ticket.record.at.offset, ticket.shelved.is_none() && slot == Slot::First);
+        if stands || (is_new && !self.is_waited_for(number, offset) && self.is_full(number)) {
             if let Some(partition) = self.partitions.get_mut(number) {
                 partition.stalled.push_back(id);
             }

@@ -405,6 +405,15 @@ impl Flow {
         }
     }
 
+    /// The reader of the source has come to this offset, whether it delivered something or not: what is
+    /// missing below was a marker, or is gone.
+    pub fn reached(&mut self, partition: i32, position: i64) {
+        if let Some(state) = self.partitions.get_mut(partition).filter(|state| state.has_started()) {
+            state.offsets.pass(position);
+            self.pass(partition);
+        }
+    }
+
     /// The letter of a record is confirmed.
     pub fn buried(&mut self, id: Id, now: Now) {
         let Some(ticket) = self.tickets.get(id).filter(|ticket| ticket.place == Place::Burying) else {
@@ -436,6 +445,14 @@ impl Flow {
         }
     }
 
+    /// There is no room for what would come of more records of this partition, or there is again. What is
+    /// in memory goes on: it may be what makes room.
+    pub fn throttle(&mut self, partition: i32, throttled: bool) {
+        let Some(state) = self.partitions.get_mut(partition) else { return };
+        state.throttled = throttled;
+        self.ease(partition);
+    }
+
     /// Nothing of this partition starts any more; what runs may end.
     pub fn drain(&mut self, partition: i32) {
         if let Some(partition) = self.partitions.get_mut(partition) {
@@ -464,6 +481,7 @@ impl Flow {
                 running.push(id);
             }
         }
+        self.forget_actions(partition, &mut running);
         self.bytes -= gone.bytes;
         self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
         self.cache.forget(partition);
@@ -474,6 +492,30 @@ impl Flow {
             gate.forget(|id| self.tickets.get(id).is_none());
         }
         running
+    }
+
+    /// What was to be done about a partition that is gone, and nobody has taken, is not done.
+    fn forget_actions(&mut self, partition: i32, running: &mut Vec<Id>) {
+        let (tickets, places) = (&self.tickets, &mut self.running);
+        self.actions.retain(|action| match action {
+            Action::Handle(attempt) if tickets.get(attempt.id).is_none() => {
+                places[attempt.slot as usize] -= 1;
+                running.retain(|id| *id != attempt.id);
+                false
+            }
+            Action::Handle(_) => true,
+            Action::Bury(id) => tickets.get(*id).is_some(),
+            Action::Pause(of)
+            | Action::Resume(of)
+            | Action::Claim { partition: of, .. }
+            | Action::Prove { partition: of, .. }
+            | Action::Locate { partition: of, .. }
+            | Action::Start { partition: of, .. }
+            | Action::Fetch { partition: of, .. }
+            | Action::Trim { partition: of, .. }
+            | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
+            Action::Tell(_) => true,
+        });
     }
 
     /// Offsets that may be committed: everything below is complete and, with a shelf, its log says so.
@@ -661,15 +703,18 @@ impl Flow {
         self.ease(number);
     }
 
-    /// Asks the source for less or more of a partition, by what is in memory of it.
+    /// Asks the source for less or more of a partition, by what is in memory and on the shelf of it.
     fn ease(&mut self, number: i32) {
         let Limits { records: most, bytes: most_bytes } = self.share;
+        // Followers of one that waits need no place at the handler to come to the shelf.
+        let is_full = self.is_full(number);
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let (records, bytes) = (partition.records.len(), partition.bytes);
-        if !partition.paused && (records >= most || bytes >= most_bytes) {
+        let is_full = is_full || partition.throttled || records >= most || bytes >= most_bytes;
+        if !partition.paused && is_full {
             partition.paused = true;
             self.actions.push_back(Action::Pause(number));
-        } else if partition.paused && records <= most / 2 && bytes <= most_bytes / 2 {
+        } else if partition.paused && !is_full && records <= most / 2 && bytes <= most_bytes / 2 {
             partition.paused = false;
             self.actions.push_back(Action::Resume(number));
         }

@@ -8,7 +8,7 @@ use super::Id;
 use crate::lanes::{Ahead, Lanes, Shelved};
 use crate::offsets::Offsets;
 use crate::offsets::sparse::Sparse;
-use crate::shelf::{Owner, Stage};
+use crate::shelf::{LaneTag, Owner, Stage};
 
 /// One source partition.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Partition {
     pub(super) held: bool,
     /// It is being given up: nothing new starts.
     pub(super) draining: bool,
+    /// Whoever acts has no room for what would come of more records.
+    pub(super) throttled: bool,
     /// The source was asked not to deliver.
     pub(super) paused: bool,
     /// Its shelf, where there is one.
@@ -44,6 +46,8 @@ pub(super) struct Aside {
     pub(super) dependents: HashMap<i64, Vec<i64>>,
     /// Being read back, by where they stand.
     pub(super) fetching: HashMap<i64, i64>,
+    /// Sent back as their lane is closed, or the one before them is on its way to the shelf: by lane.
+    held: HashMap<LaneTag, BTreeSet<i64>>,
     pub(super) carry: Option<Carry>,
     /// The limit on what may wait was told as reached.
     pub(super) is_full: bool,
@@ -74,6 +78,7 @@ impl Partition {
             stalled: VecDeque::new(),
             held: false,
             draining: false,
+            throttled: false,
             paused: false,
             aside: None,
         }
@@ -106,9 +111,33 @@ impl Aside {
             unpassed: BTreeSet::new(),
             dependents: HashMap::new(),
             fetching: HashMap::new(),
+            held: HashMap::new(),
             carry: None,
             is_full: false,
             cutting: false,
+        }
+    }
+
+    /// A record that came back too early stays on the shelf.
+    pub(super) fn hold_back(&mut self, origin: i64, lane: &[u8]) {
+        let shelf = &mut self.owner.shelf;
+        let tag = shelf.tag(lane);
+        if shelf.waiting.first_of(tag).is_some_and(|first| first < origin) {
+            // Its turn comes when that one is complete.
+            shelf.waiting.set_stage(origin, Stage::Waiting);
+            return;
+        }
+        shelf.waiting.set_stage(origin, Stage::Held);
+        self.held.entry(tag).or_default().insert(origin);
+    }
+
+    /// What was held in this lane may be looked at again.
+    pub(super) fn let_go(&mut self, lane: &[u8]) {
+        let shelf = &mut self.owner.shelf;
+        for origin in self.held.remove(&shelf.tag(lane)).unwrap_or_default() {
+            if shelf.waiting.get(origin).is_some_and(|waiting| waiting.stage == Stage::Held) {
+                shelf.waiting.set_stage(origin, Stage::Waiting);
+            }
         }
     }
 

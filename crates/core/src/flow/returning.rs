@@ -10,7 +10,7 @@ use crate::class::Class;
 use crate::failure::{Cause, Failure};
 use crate::headers::Trail;
 use crate::route::{History, Reason};
-use crate::shelf::{Stage, Wait};
+use crate::shelf::{Stage, Wait, Waiting, is_it};
 
 impl Flow {
     /// Brings back what is due.
@@ -102,15 +102,26 @@ impl Flow {
         let Some(aside) = self.partitions.aside(partition) else { return };
         let carried = aside.carry.as_mut().and_then(|carry| carry.fetching.remove(&at));
         let asked = aside.fetching.remove(&at);
-        let Some(wait) = wait.map(Arc::new) else {
-            if asked.or(carried).is_some() {
-                self.actions.push_back(Action::Tell(Notice::Gone { partition, at }));
+        let waiting = |origin: i64| aside.owner.shelf.waiting.get(origin);
+        let stands = |waiting: &Waiting, wait: &Wait| waiting.at == at || is_it(waiting, wait.done());
+        let found = wait.map(Arc::new).and_then(|wait| {
+            let waiting = waiting(wait.record.at.offset).filter(|waiting| stands(waiting, &wait))?;
+            (waiting.at == at || asked == Some(waiting.origin)).then_some((wait, waiting))
+        });
+        let Some((wait, waiting)) = found else {
+            match asked.and_then(waiting) {
+                // It was carried to the end of the log meanwhile.
+                Some(moved) if moved.at != at => {
+                    aside.fetching.insert(moved.at, moved.origin);
+                    self.actions.push_back(Action::Fetch { partition, at: moved.at });
+                }
+                _ if asked.or(carried).is_some() => {
+                    self.actions.push_back(Action::Tell(Notice::Gone { partition, at }));
+                }
+                _ => {}
             }
             return;
         };
-        let origin = wait.record.at.offset;
-        let waiting = aside.owner.shelf.waiting.get(origin).filter(|waiting| waiting.at == at);
-        let Some(waiting) = waiting else { return };
         if carried.is_some() {
             self.carry_one(partition, &wait);
         }
@@ -164,13 +175,13 @@ impl Flow {
         self.take_steps(number);
     }
 
-    /// A record that came back too early, as its lane is closed: it stays on the shelf.
+    /// A record that came back too early, as its lane is closed or one before it has to wait: it stays on the shelf.
     pub(super) fn back_to_the_shelf(&mut self, number: i32, id: Id) {
         let Some(ticket) = self.tickets.get(id) else { return };
         let offset = ticket.record.at.offset;
         let Some(partition) = self.partitions.get_mut(number) else { return };
-        if let Some(aside) = &mut partition.aside {
-            aside.owner.shelf.waiting.set_stage(offset, Stage::Held);
+        if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+            aside.hold_back(offset, lane);
         }
         let mut none = Vec::new();
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut none);
@@ -184,14 +195,7 @@ impl Flow {
         let Some(key) = partition.lanes.closed_by(letter) else { return };
         partition.lanes.resolve(&key, letter, &partition.aside, &mut self.steps);
         if let Some(aside) = &mut partition.aside {
-            let shelf = &mut aside.owner.shelf;
-            let first = shelf.waiting.first_of(shelf.tag(&key));
-            if let Some(first) = first {
-                let held = shelf.waiting.get(first).is_some_and(|waiting| waiting.stage == Stage::Held);
-                if held {
-                    shelf.waiting.set_stage(first, Stage::Waiting);
-                }
-            }
+            aside.let_go(&key);
         }
         self.take_steps(number);
         self.wake_dependents(number, letter);

@@ -74,22 +74,26 @@ impl Flow {
     /// Answers the orders that were read.
     pub(super) fn answer(&mut self, number: i32, now: Now) {
         let Some(partition) = self.partitions.get_mut(number) else { return };
-        let passed = partition.offsets.position();
+        let (offsets, records) = (&partition.offsets, &partition.records);
         let Some(aside) = partition.aside.as_mut().filter(|aside| aside.owner.is_running()) else { return };
         for order in aside.owner.unanswered() {
-            let gone = if order.origin < passed { Verdict::Finished } else { Verdict::Unknown };
+            let gone = match records.get(order.origin) {
+                Some(_) => Verdict::TooLate,
+                None if offsets.is_behind(order.origin) => Verdict::Finished,
+                None => Verdict::Unknown,
+            };
             let shelf = &aside.owner.shelf;
             let verdict = match (order.deed, shelf.waiting.get(order.origin)) {
                 (Deed::Resolve, _) if shelf.is_closing(order.origin) => Verdict::Opened,
-                (Deed::Resolve, _) | (_, None) => gone,
+                (_, None) => gone,
                 (deed, Some(waiting)) => match (waiting.stage, deed) {
                     (Stage::Finished, _) => Verdict::Finished,
+                    (Stage::Waiting | Stage::Out | Stage::Held, Deed::Resolve) => Verdict::Unknown,
                     (Stage::Out, _) => Verdict::TooLate,
                     (Stage::Waiting | Stage::Held, _) if waiting.cancelled => Verdict::TooLate,
                     (Stage::Waiting | Stage::Held, Deed::Release) => Verdict::Due { due: now.wall.millis() },
                     (Stage::Waiting | Stage::Held, Deed::Reschedule { due }) => Verdict::Due { due },
                     (Stage::Waiting | Stage::Held, Deed::Cancel) => Verdict::Cancelled,
-                    (Stage::Waiting | Stage::Held, Deed::Resolve) => gone,
                 },
             };
             let outcome = Outcome { id: order.id, origin: order.origin, verdict };

@@ -8,6 +8,8 @@
 mod naive;
 mod world;
 
+use std::collections::BTreeMap;
+
 use world::{Faults, World};
 
 use super::*;
@@ -21,16 +23,49 @@ fn first_seed() -> u64 {
 }
 
 fn simulate(followers: Followers, exactly_once: bool) {
+    let mut coverage = Coverage::default();
     for seed in first_seed()..first_seed() + seeds() {
         let run = std::panic::catch_unwind(|| {
             let mut world = World::new(seed, followers, exactly_once, Faults::default());
             world.run(400);
             world.settle();
+            world.seen
         });
-        if let Err(why) = run {
-            eprintln!("seed {seed} with followers {followers:?}, exactly once {exactly_once}");
-            std::panic::resume_unwind(why);
+        match run {
+            Ok(seen) => coverage.add(&seen),
+            Err(why) => {
+                eprintln!("seed {seed} with followers {followers:?}, exactly once {exactly_once}");
+                std::panic::resume_unwind(why);
+            }
         }
+    }
+    println!("followers {followers:?}, exactly once {exactly_once}:\n{coverage}");
+}
+
+/// In how many runs something happened, and how often in all: a simulation proves nothing about what never does.
+#[derive(Default)]
+struct Coverage {
+    runs: u64,
+    seen: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Coverage {
+    fn add(&mut self, seen: &BTreeMap<&'static str, u64>) {
+        self.runs += 1;
+        for (what, times) in seen.iter().filter(|(_, times)| **times > 0) {
+            let (runs, all) = self.seen.entry(what).or_default();
+            *runs += 1;
+            *all += times;
+        }
+    }
+}
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (what, (runs, times)) in &self.seen {
+            writeln!(f, "{:>5.1}% {times:>8} {what}", 100.0 * *runs as f64 / self.runs as f64)?;
+        }
+        Ok(())
     }
 }
 

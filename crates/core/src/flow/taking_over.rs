@@ -6,7 +6,7 @@ use super::partition::{Aside, Partition};
 use super::{Action, Flow, Notice, Now};
 use crate::lanes::Lanes;
 use crate::offsets::{Offsets, Progress};
-use crate::shelf::{Body, ClaimId, Entry, Identity, Owner, Phase, Seen, Verdict};
+use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Verdict};
 
 /// Where the source of a claimed partition begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,9 @@ impl Flow {
     /// The commit that proves a claim was accepted.
     pub fn proven(&mut self, partition: i32, claim: ClaimId, now: Now) {
         let Some(aside) = self.partitions.aside(partition) else { return };
-        aside.owner.proven(claim);
+        if !aside.owner.proven(claim) {
+            return;
+        }
         match aside.owner.phase() {
             Phase::Locating => {
                 let mark = aside.owner.shelf.progress().map(|progress| progress.mark());
@@ -80,8 +82,9 @@ impl Flow {
         let Some(aside) = self.partitions.aside(partition) else { return };
         match located {
             Located::GoesOn => {
-                aside.owner.goes_on();
-                self.start_source(partition, now);
+                if aside.owner.goes_on() {
+                    self.start_source(partition, now);
+                }
             }
             Located::BeginsAt(offset) => {
                 aside.owner.begins_at(offset);
@@ -148,6 +151,7 @@ impl Flow {
                 self.actions.push_back(Action::Tell(Notice::Rival { partition }));
                 self.claim_again(partition);
             }
+            Seen::Foreign => self.refused(partition),
             Seen::Ordered => self.answer(partition, now),
             Seen::Confirmed(body) => self.confirmed(partition, body, now),
         }
@@ -156,24 +160,33 @@ impl Flow {
     fn claimed(&mut self, partition: i32, at: i64) {
         let Some(aside) = self.partitions.aside(partition) else { return };
         let claim = aside.owner.claim();
-        let ours = self.settings.shelf.as_ref().map(|shelf| &shelf.identity);
-        match (aside.owner.shelf.identity(), ours) {
-            (Some(theirs), Some(ours)) if !is_same(theirs, ours) => {
-                let theirs = theirs.clone();
-                self.actions.push_back(Action::Tell(Notice::Foreign { partition, identity: theirs }));
-            }
-            _ => self.actions.push_back(Action::Prove { partition, claim, at }),
+        self.actions.push_back(Action::Prove { partition, claim, at });
+    }
+
+    fn refused(&mut self, partition: i32) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        if let Some(identity) = aside.owner.shelf.identity().cloned() {
+            self.actions.push_back(Action::Tell(Notice::Foreign { partition, identity }));
         }
     }
 
     fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
         self.writers.insert(partition);
         match body {
-            Body::Wait(wait) => self.waits(partition, wait),
+            Body::Wait(wait) => {
+                self.waits(partition, wait);
+                self.answer(partition, now);
+            }
             Body::Carried(wait) => self.carried(partition, wait),
-            Body::Closed(closed) if closed.completes => self.closed(partition, closed.origin),
+            Body::Closed(closed) if closed.completes => {
+                self.closed(partition, closed.origin);
+                self.answer(partition, now);
+            }
             Body::Closed(_) => {}
-            Body::Outcome(outcome) => self.answered(partition, outcome.origin, outcome.verdict),
+            Body::Outcome(outcome) => {
+                self.answered(partition, outcome.origin, outcome.verdict);
+                self.answer(partition, now);
+            }
             Body::Checkpoint { begins, .. } => {
                 if begins {
                     self.start_source(partition, now);
@@ -244,6 +257,9 @@ impl Flow {
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         partition.active -= 1;
         partition.lanes.shelved(ticket.lane(), offset, &partition.aside, &mut self.steps);
+        if let (Some(aside), Some(lane)) = (&mut partition.aside, ticket.lane()) {
+            aside.let_go(lane);
+        }
         let (due, attempts, record) = (wait.due(), ticket.attempts(), ticket.record.clone());
         let failure = ticket.past.take().map(|past| (Box::new(past.failure), past.class));
         self.counts.shelved += 1;
@@ -252,12 +268,4 @@ impl Flow {
         self.forget_ticket(id);
         self.take_steps(number);
     }
-}
-
-fn is_same(theirs: &Identity, ours: &Identity) -> bool {
-    let same_id = match (&theirs.topic_id, &ours.topic_id) {
-        (Some(theirs), Some(ours)) => theirs == ours,
-        (Some(_) | None, None) | (None, Some(_)) => true,
-    };
-    theirs.topic == ours.topic && theirs.group == ours.group && same_id
 }

@@ -300,6 +300,20 @@ fn a_held_partition_that_fills_the_memory_does_not_keep_the_others_from_theirs()
 }
 
 #[test]
+fn a_throttled_partition_takes_nothing_more_and_goes_on_with_what_it_has() {
+    let mut bench = Bench::new(settings(4));
+    bench.flow.begin(1, 0);
+    bench.flow.throttle(0, true);
+    assert_eq!(bench.flow.next_action(), Some(Action::Pause(0)));
+    bench.arrive(0, "a");
+    assert_eq!(bench.offsets(), [0], "what was on its way runs");
+    bench.end(0, Ok(()));
+    assert_eq!(bench.flow.next_action(), None, "only who throttled it lets it go on");
+    bench.flow.throttle(0, false);
+    assert_eq!(bench.flow.next_action(), Some(Action::Resume(0)));
+}
+
+#[test]
 fn a_full_partition_is_paused_and_resumed_at_half() {
     let mut settings = settings(1);
     settings.limits.records = 10;

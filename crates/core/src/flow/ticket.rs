@@ -150,6 +150,11 @@ impl Tickets {
         ticket.as_ref().filter(|_| *turn == id.turn)
     }
 
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Ticket> {
+        self.slots.iter().filter_map(|(_, ticket)| ticket.as_ref())
+    }
+
     pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut Ticket> {
         let (turn, ticket) = self.slots.get_mut(id.slot as usize)?;
         ticket.as_mut().filter(|_| *turn == id.turn)

@@ -12,7 +12,7 @@ pub(super) enum Place {
     Queued,
     /// With the handler.
     Running,
-    /// On its way to the shelf.
+    /// On its way to the shelf, or to the letters as a follower.
     Aside,
 }
 
@@ -39,7 +39,11 @@ impl Lane {
             match followers {
                 // A lane that an earlier configuration closed is still closed: nothing passes unasked.
                 Followers::Hold | Followers::Pass => self.follow(offset, leader, steps),
-                Followers::Bury => steps.push(Step::BuryFollower { offset, leader }),
+                Followers::Bury => {
+                    // In the lane until its letter is confirmed: were the lane opened before, the next would overtake.
+                    self.records.insert(offset, Place::Aside);
+                    steps.push(Step::BuryFollower { offset, leader });
+                }
             }
             return;
         }
@@ -78,10 +82,10 @@ impl Lane {
                 for (behind, place) in self.records.at_or_above_mut(offset) {
                     // What is on its way to the shelf is found there, behind the letter.
                     if *place == Place::Queued {
+                        *place = Place::Aside;
                         steps.push(Step::BuryFollower { offset: behind, leader: offset });
                     }
                 }
-                self.records.retain(|other, place| other < offset || place != Place::Queued);
             }
         }
     }

@@ -75,12 +75,4 @@ impl Records {
     pub(super) fn first(&self) -> Option<(i64, Place)> {
         self.first
     }
-
-    /// Keeps those for which this holds.
-    pub(super) fn retain(&mut self, keep: impl Fn(i64, Place) -> bool) {
-        self.rest.retain(|offset, place| keep(*offset, *place));
-        if self.first.is_some_and(|(offset, place)| !keep(offset, place)) {
-            self.first = self.rest.pop_first();
-        }
-    }
 }

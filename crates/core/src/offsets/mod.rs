@@ -81,6 +81,12 @@ impl Offsets {
         self.known.end_of_run_at(self.position)
     }
 
+    /// Whether this offset was read, is a gap, or was complete before.
+    #[must_use]
+    pub fn is_behind(&self, offset: i64) -> bool {
+        offset < self.position || self.known.contains(offset)
+    }
+
     /// How many records are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -85,6 +85,16 @@ pub enum LetterPartition {
     ByKey,
 }
 
+/// What of a record that waits is written to the shelf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Payload {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Where it stands in its source, from where it is read again.
+    Pointer,
+}
+
 impl OrderBy {
     /// The lane of a record: what it shares with the others that must keep their order. A record that
     /// has no such thing has no lane.
@@ -150,6 +160,7 @@ choices! {
         "service" = Self::Service, "postgres" = Self::Postgres;
     Blocking, "thing to stop": "subscription" = Self::Subscription, "partition" = Self::Partition;
     LetterPartition, "choice of a partition": "same" = Self::Same, "by-key" = Self::ByKey;
+    Payload, "choice of what is written": "whole" = Self::Whole, "pointer" = Self::Pointer;
     Delivery, "delivery": "at-least-once" = Self::AtLeastOnce, "exactly-once" = Self::ExactlyOnce;
     Followers, "choice for followers": "pass" = Self::Pass, "hold" = Self::Hold, "bury" = Self::Bury;
     Exhausted, "choice for used-up tries": "bury" = Self::Bury, "shelve" = Self::Shelve, "block" = Self::Block,
@@ -243,6 +254,7 @@ mod tests {
         round_trip::<Delay>(Delay::NAMES);
         round_trip::<Blocking>(Blocking::NAMES);
         round_trip::<LetterPartition>(LetterPartition::NAMES);
+        round_trip::<Payload>(Payload::NAMES);
         round_trip::<Delivery>(Delivery::NAMES);
         round_trip::<Followers>(Followers::NAMES);
         round_trip::<Exhausted>(Exhausted::NAMES);

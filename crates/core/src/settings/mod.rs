@@ -3,5 +3,5 @@
 mod choices;
 mod guards;
 
-pub use choices::{Blocking, Delay, Delivery, LetterPartition, OrderBy, Start};
+pub use choices::{Blocking, Delay, Delivery, LetterPartition, OrderBy, Payload, Start};
 pub use guards::{MaxLoss, SurgeGuard};

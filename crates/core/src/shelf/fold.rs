@@ -8,7 +8,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 
-use super::entry::{Checkpoint, ClaimId, Closed, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait};
+use super::entry::{
+    Checkpoint, ClaimId, Closed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
+};
 use super::index::{Index, LaneTag, Stage, Waiting};
 use crate::offsets::{Progress, Ranges};
 
@@ -23,6 +25,8 @@ pub enum Folded {
     Ordered,
     /// It does not count: of a former owner, or here for the second time.
     Void,
+    /// A claim of another subscription, or for a topic of the same name: it takes nothing from the owner.
+    Foreign,
     /// Nothing that this program has to know.
     Skipped,
 }
@@ -93,7 +97,11 @@ impl Shelf {
         if self.claim == Some(stamp.claim) {
             return Folded::Void;
         }
-        self.identity.get_or_insert_with(|| identity.clone());
+        match &mut self.identity {
+            Some(ours) if !ours.is_same(identity) => return Folded::Foreign,
+            Some(Identity { topic_id: Some(_), .. }) => {}
+            unknown => *unknown = Some(identity.clone()),
+        }
         (self.claim, self.seq) = (Some(stamp.claim), stamp.seq);
         Folded::Claimed
     }
@@ -101,6 +109,8 @@ impl Shelf {
     fn waits(&mut self, at: i64, wait: &Wait, size: u32) {
         let done = wait.done();
         let lane = wait.lane().map(|lane| self.tag(lane));
+        // The same once more, at another place in the log: it is where it was, with the handler maybe.
+        let same = self.waiting.get(done.origin).filter(|waiting| is_it(waiting, done));
         self.waiting.put(Waiting {
             origin: done.origin,
             at,
@@ -110,7 +120,7 @@ impl Shelf {
             replay: done.replay,
             size,
             cancelled: wait.is_cancelled(),
-            stage: Stage::Waiting,
+            stage: same.map_or(Stage::Waiting, |waiting| waiting.stage),
         });
         match wait.behind() {
             Some(leader) => self.behind.insert(done.origin, leader),
@@ -129,12 +139,7 @@ impl Shelf {
         }
         self.checkpoint = Some((at, stamp.seen));
         for done in &checkpoint.done {
-            let matches = |waiting: &Waiting| {
-                // As far as the index counts.
-                let (attempt, replay) = (done.attempt.min(u16::MAX.into()), done.replay.min(u8::MAX.into()));
-                (waiting.attempt, waiting.replay) == (attempt, replay)
-            };
-            if self.waiting.get(done.origin).is_some_and(|waiting| matches(&waiting)) {
+            if self.waiting.get(done.origin).is_some_and(|waiting| is_it(&waiting, *done)) {
                 self.gone(done.origin);
                 self.completed(at, done.origin);
             }
@@ -240,4 +245,11 @@ impl Shelf {
         let orders = self.orders.values().map(|(at, _)| *at);
         waiting.chain(closed).chain(orders).min()
     }
+}
+
+/// Whether this names the record that waits, and not one of its origin that waited before or again.
+pub(crate) fn is_it(waiting: &Waiting, done: Done) -> bool {
+    // As far as the index counts.
+    let (attempt, replay) = (done.attempt.min(u16::MAX.into()), done.replay.min(u8::MAX.into()));
+    (waiting.origin, waiting.attempt, waiting.replay) == (done.origin, attempt, replay)
 }

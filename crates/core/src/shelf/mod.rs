@@ -5,6 +5,8 @@
 //! is what the owner of the partition adds: its claim, what it wrote and has not read back, and when the
 //! log may be cut. Nothing here reads a clock or a log.
 
+#[cfg(test)]
+mod attacks;
 pub mod entry;
 mod fold;
 pub mod index;
@@ -13,6 +15,7 @@ mod owner;
 pub use entry::{
     BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
 };
+pub(crate) use fold::is_it;
 pub use fold::{Closure, Folded, Shelf};
 pub use index::{Index, LaneTag, Stage, Waiting};
 pub use owner::{Body, Owner, Phase, Seen};

@@ -51,6 +51,8 @@ pub enum Body {
         begins: bool,
         /// What waited and is complete.
         done: Vec<Done>,
+        /// The last offset that was folded when it was made: it knows of nothing after that.
+        seen: i64,
     },
 }
 
@@ -63,6 +65,8 @@ pub enum Seen {
     Claimed,
     /// Another's claim stands: ours has to be made again.
     Rival,
+    /// Our claim is for a shelf that belongs to somebody else.
+    Foreign,
     /// What we wrote counts.
     Confirmed(Body),
     /// An order, to be answered.
@@ -93,10 +97,13 @@ pub struct Owner {
     last: Option<Progress>,
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
-    /// Orders that were read and that nobody has looked at yet.
+    /// Orders that were read and that nobody has begun to answer, in the order of the log.
     unseen: Vec<String>,
     answered: HashMap<i64, u32>,
-    /// Records and closures on their way to the end of the log.
+    /// Records on their way to the shelf, and letters on their way to close a lane: what the log says of them
+    /// may be said once more.
+    writing: HashSet<i64>,
+    /// Records on their way to the end of the log.
     carrying: HashSet<i64>,
     unbound: Vec<i64>,
     /// Bytes of the log that were folded, and how many of them are cut off.
@@ -127,6 +134,7 @@ impl Owner {
             answering: HashSet::new(),
             unseen: Vec::new(),
             answered: HashMap::new(),
+            writing: HashSet::new(),
             carrying: HashSet::new(),
             unbound: Vec::new(),
             bytes: 0,
@@ -187,10 +195,10 @@ impl Owner {
         self.safe
     }
 
-    /// The commit that proves the claim was accepted.
-    pub fn proven(&mut self, claim: ClaimId) {
+    /// The commit that proves the claim was accepted. Says whether that was still to be proven.
+    pub fn proven(&mut self, claim: ClaimId) -> bool {
         if self.phase != Phase::Proving || claim != self.claim {
-            return;
+            return false;
         }
         let begins = |body: &Body| matches!(body, Body::Checkpoint { begins: true, .. });
         self.phase = match (self.started, self.unsent.iter().any(begins)) {
@@ -198,16 +206,19 @@ impl Owner {
             (false, true) => Phase::Beginning,
             (false, false) => Phase::Locating,
         };
+        true
     }
 
-    /// The source goes on at the folded mark.
-    pub fn goes_on(&mut self) {
-        if self.phase == Phase::Locating {
-            self.phase = Phase::Running;
-            self.started = true;
-            self.last = self.shelf.progress();
-            self.safe = self.last.as_ref().map(Progress::mark);
+    /// The source goes on at the folded mark. Says whether it was asked for.
+    pub fn goes_on(&mut self) -> bool {
+        if self.phase != Phase::Locating {
+            return false;
         }
+        self.phase = Phase::Running;
+        self.started = true;
+        self.last = self.shelf.progress();
+        self.safe = self.last.as_ref().map(Progress::mark);
+        true
     }
 
     /// The source begins at an offset that is first written down.
@@ -218,17 +229,20 @@ impl Owner {
                 progress: Progress::at(offset),
                 begins: true,
                 done: Vec::new(),
+                seen: self.folded,
             });
         }
     }
 
     /// A record is to wait.
     pub fn shelve(&mut self, wait: Arc<Wait>) {
+        self.writing.insert(wait.record.at.offset);
         self.unsent.push_back(Body::Wait(wait));
     }
 
     /// A letter closes its lane, and completes its record.
     pub fn close(&mut self, origin: i64, lane: Bytes) {
+        self.writing.insert(origin);
         self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true }));
     }
 
@@ -250,10 +264,12 @@ impl Owner {
         self.unsent.push_back(Body::Outcome(outcome));
     }
 
-    /// Whether a record must stay where it is: it is on its way to the end of the log, or an answer about it is.
+    /// Whether a record must stay where it is: an entry or an answer about it is on its way.
     #[must_use]
     pub fn is_bound(&self, origin: i64) -> bool {
-        self.carrying.contains(&origin) || self.answered.contains_key(&origin)
+        self.writing.contains(&origin)
+            || self.carrying.contains(&origin)
+            || self.answered.contains_key(&origin)
     }
 
     /// A waiting record is complete: the next checkpoint says so.
@@ -263,9 +279,18 @@ impl Owner {
 
     /// Writes down how far it has come. `progress` is of the source, and of this moment.
     pub fn checkpoint(&mut self, progress: Progress) {
-        let done = std::mem::take(&mut self.done);
+        let mut done = std::mem::take(&mut self.done);
+        // Those on their way may be lost while this one lands, and what is done here may have come after
+        // what is done there.
+        for body in self.pending.values().chain(&self.unsent) {
+            if let Body::Checkpoint { done: before, .. } = body {
+                done.extend(before);
+            }
+        }
+        done.sort_unstable();
+        done.dedup();
         self.last = Some(progress.clone());
-        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done });
+        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done, seen: self.folded });
     }
 
     /// Whether something is complete that no checkpoint says.
@@ -280,6 +305,13 @@ impl Owner {
         self.pending.is_empty() && self.unsent.is_empty() && self.done.is_empty()
     }
 
+    /// Whether nothing is on its way, in any of the ways there are.
+    #[cfg(test)]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let bound = self.answering.len() + self.answered.len() + self.carrying.len() + self.writing.len();
+        self.is_settled() && bound == 0
+    }
+
     /// The next entry to append, in this order and through one producer.
     pub fn next_entry(&mut self) -> Option<Entry> {
         match self.phase {
@@ -288,12 +320,15 @@ impl Owner {
         }
         let body = self.unsent.pop_front()?;
         self.seq += 1;
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
+        if let Body::Checkpoint { seen, .. } = &body {
+            stamp.seen = *seen;
+        }
         let entry = match &body {
             Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, Box::new(Wait::clone(wait))),
             Body::Closed(closed) => Entry::Closed(stamp, closed.clone()),
             Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
-            Body::Checkpoint { progress, begins, done } => {
+            Body::Checkpoint { progress, begins, done, .. } => {
                 let (identity, progress) = (self.identity.clone(), progress.clone());
                 Entry::Checkpoint(
                     stamp,
@@ -352,7 +387,8 @@ impl Owner {
         let stamp = entry.stamp();
         let is_ours = stamp.is_some_and(|stamp| stamp.claim == self.claim);
         match folded {
-            Folded::Skipped | Folded::Void => Seen::Other,
+            Folded::Foreign if is_ours => Seen::Foreign,
+            Folded::Skipped | Folded::Void | Folded::Foreign => Seen::Other,
             Folded::Ordered => {
                 if let Entry::Order(order) = entry {
                     self.unseen.push(order.id.clone());
@@ -408,22 +444,35 @@ impl Owner {
             Body::Carried(wait) => {
                 self.carrying.remove(&wait.record.at.offset);
             }
-            Body::Wait(_) | Body::Closed(_) => {}
+            Body::Wait(wait) => {
+                self.writing.remove(&wait.record.at.offset);
+            }
+            Body::Closed(closed) if closed.completes => {
+                self.writing.remove(&closed.origin);
+            }
+            Body::Closed(_) => {}
         }
         Seen::Confirmed(body)
     }
 
-    /// Takes the orders that nobody has begun to answer.
+    /// Takes the orders that nobody has begun to answer, one about each record. Where an entry or an answer
+    /// about it is on its way, the order waits: what lands once more would undo what was answered since.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
-        let unseen = std::mem::take(&mut self.unseen);
-        let unseen = unseen.into_iter().filter(|id| !self.answering.contains(id));
-        let mut new: Vec<_> =
-            unseen.filter_map(|id| self.shelf.order(&id).map(|(at, order)| (at, order.clone()))).collect();
-        new.sort_by_key(|(at, _)| *at);
-        // Written twice, it is there once.
-        new.dedup_by_key(|(at, _)| *at);
-        self.answering.extend(new.iter().map(|(_, order)| order.id.clone()));
-        new.into_iter().map(|(_, order)| order).collect()
+        let (mut new, mut later, mut origins) = (Vec::new(), Vec::new(), HashSet::new());
+        // In the order of the log, which is the order of what is left for later too.
+        for id in std::mem::take(&mut self.unseen) {
+            let order = self.shelf.order(&id).map(|(_, order)| order);
+            let Some(order) = order.filter(|_| !self.answering.contains(&id)) else { continue };
+            let is_busy = self.writing.contains(&order.origin) || self.answered.contains_key(&order.origin);
+            if is_busy || !origins.insert(order.origin) {
+                later.push(id);
+                continue;
+            }
+            new.push(order.clone());
+        }
+        self.unseen = later;
+        self.answering.extend(new.iter().map(|order| order.id.clone()));
+        new
     }
 
     /// Bytes of the log that are there.

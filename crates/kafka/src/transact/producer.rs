@@ -21,6 +21,9 @@ use crate::{Outgoing, Refusal};
 /// How often a call is made again that timed out or met a coordinator on the move.
 const TRIES: u32 = 3;
 
+/// How long the others may take when one record was refused.
+const GRACE: Duration = Duration::from_secs(1);
+
 pub(super) struct Producer {
     /// With a thread of its own for confirmations: an abort waits for them and does not fetch them.
     producer: ThreadedProducer<Context>,
@@ -137,10 +140,22 @@ impl Producer {
     }
 
     /// Waits until each record is confirmed or refused, even if one is at once: to abort with others under
-    /// way would cost the producer's sequence. librdkafka sees to it that none takes longer than the
-    /// timeout. Not by its `flush`, which is late by up to 100 ms.
+    /// way would cost the producer's sequence. But not for long then: those behind a record that the broker
+    /// refused have no place in the sequence any more, and are neither until they time out, the transaction
+    /// with them. librdkafka sees to it that none takes longer than the timeout. Not by its `flush`, which is
+    /// late by up to 100 ms.
     fn wait(&self) {
-        drop(self.context().came.wait_while(self.reports(), |reports| reports.heard < reports.sent));
+        let came = &self.context().came;
+        let is_open = |reports: &mut Reports| reports.heard < reports.sent;
+        let reports =
+            came.wait_while(self.reports(), |reports| is_open(reports) && reports.refused.is_none());
+        let reports = reports.unwrap_or_else(PoisonError::into_inner);
+        let (reports, _) =
+            came.wait_timeout_while(reports, GRACE, is_open).unwrap_or_else(PoisonError::into_inner);
+        if reports.heard < reports.sent {
+            return;
+        }
+        drop(reports);
         // The last is counted out just after it was reported; a commit would otherwise flush after all.
         while self.producer.in_flight_count() > 0 {
             std::thread::yield_now();

@@ -57,7 +57,9 @@ impl Part {
         let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
         match self.shelf.fold(record.at.offset, &entry, size) {
             Folded::Counted => {}
-            Folded::Claimed | Folded::Ordered | Folded::Void | Folded::Skipped => return Ok(None),
+            Folded::Claimed | Folded::Ordered | Folded::Void | Folded::Foreign | Folded::Skipped => {
+                return Ok(None);
+            }
         }
         match entry {
             Entry::Wait(_, wait) => self.waits(&wait, record.timestamp, keep),

@@ -12,6 +12,7 @@ use redrive_kafka::{Error as KafkaError, Outgoing, Publisher, Refusal};
 use tracing::{info, warn};
 
 use super::engine::{Engine, chain};
+use super::telling::Story;
 use super::troubles::About;
 use super::{News, back_off};
 use crate::listener::Event as Heard;
@@ -25,6 +26,24 @@ pub(crate) struct Burials {
     /// The records whose letter or output is refused or late, with the partitions that they hold.
     stuck: HashMap<Id, i32>,
     errors: u64,
+    renewal: Renewal,
+}
+
+/// When the publisher may be made anew: many letters are refused at once, and one new publisher is enough
+/// for all of them until they are tried again.
+#[derive(Default)]
+struct Renewal {
+    next: Duration,
+}
+
+impl Renewal {
+    fn is_due(&mut self, now: Duration, pause: Duration) -> bool {
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now.saturating_add(pause);
+        }
+        is_due
+    }
 }
 
 struct OnItsWay {
@@ -67,9 +86,11 @@ impl Engine {
         self.hear(id, |told| Heard::BeforeLetter { told, reason });
         if self.saving.is_transactional() {
             let at = (letter.origin.partition, letter.origin.offset);
-            let outgoing = self.outgoing(&letter);
-            self.tell_buried(id, &letter);
-            self.saving.add_letter(at, outgoing, letter);
+            let (outgoing, story) = (self.outgoing(&letter), Story::of(ticket));
+            if let Some(output) = self.saving.output() {
+                output.add_letter(at, outgoing, letter, story);
+            }
+            self.throttle(at.0);
             self.flow.buried(id, now);
             return;
         }
@@ -151,8 +172,9 @@ impl Engine {
         let Some(way) = self.burials.letters.get(&id) else { return };
         let partition = way.letter.origin.partition;
         let Err(error) = result else {
-            if let Some(way) = self.burials.letters.remove(&id) {
-                self.tell_buried(id, &way.letter);
+            let (way, story) = (self.burials.letters.remove(&id), self.flow.ticket(id).map(Story::of));
+            if let Some((way, story)) = way.zip(story) {
+                self.tell_buried(&story, &way.letter);
             }
             self.flow.buried(id, now);
             self.no_longer_stuck(id);
@@ -166,19 +188,21 @@ impl Engine {
             return;
         }
         way.tries += 1;
-        let again = now.steady.saturating_add(back_off(way.tries - 1));
+        let tries = way.tries;
+        let again = now.steady.saturating_add(back_off(tries - 1));
         self.burials.again.insert((again, id));
         self.burials.stuck.insert(id, partition);
         self.burials.errors += 1;
-        self.renew_publisher(&error);
+        self.renew_publisher(&error, now, back_off(tries - 1));
         self.hold(partition, &error);
         let topic = &self.spec.settled.settled.letters;
         self.hear(id, |told| Heard::LetterRefused { told, topic, error: &error });
     }
 
     /// An error that is none of the usual may be one that a producer does not recover from.
-    fn renew_publisher(&mut self, error: &KafkaError) {
-        if !matches!(error, KafkaError::Publish { kind: Refusal::Other, .. }) {
+    fn renew_publisher(&mut self, error: &KafkaError, now: Now, pause: Duration) {
+        let is_unusual = matches!(error, KafkaError::Publish { kind: Refusal::Other, .. });
+        if !is_unusual || !self.burials.renewal.is_due(now.steady, pause) {
             return;
         }
         match Publisher::new(&self.kafka, &self.publishing) {
@@ -187,12 +211,10 @@ impl Engine {
         }
     }
 
-    fn tell_buried(&self, id: Id, letter: &Letter) {
-        let Some(ticket) = self.flow.ticket(id) else { return };
-        let reason = ticket.burial.map_or(Reason::Permanent, |burial| burial.reason);
-        let topic = &self.spec.settled.settled.letters;
-        info!(origin = %ticket.record.at, %reason, %topic, attempts = ticket.attempts(), "buried");
-        self.hear(id, |told| Heard::AfterLetter { told, reason, topic, headers: &letter.headers });
+    pub(super) fn tell_buried(&self, story: &Story, letter: &Letter) {
+        let (topic, reason) = (&self.spec.settled.settled.letters, story.reason);
+        info!(origin = %letter.origin, %reason, %topic, attempts = story.attempts, "buried");
+        self.hear_story(story, |told| Heard::AfterLetter { told, reason, topic, headers: &letter.headers });
     }
 
     /// A letter of this partition cannot be written: the partition waits, the others go on.
@@ -233,5 +255,19 @@ impl Engine {
             self.burials.again.remove(&(at, id));
             self.send_letter(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_letters_that_are_refused_at_once_make_one_new_publisher() {
+        let (mut renewal, pause) = (Renewal::default(), Duration::from_secs(1));
+        let at = Duration::from_millis;
+        assert!(renewal.is_due(at(5_000), pause));
+        assert!((0..100).all(|_| !renewal.is_due(at(5_001), pause)));
+        assert!(!renewal.is_due(at(5_999), pause) && renewal.is_due(at(6_000), pause));
     }
 }

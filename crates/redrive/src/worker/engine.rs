@@ -1,23 +1,22 @@
 //! The loop of one subscription: asks the flow what to do, does it, and tells it what came of it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use redrive_core::flow::{
-    Action, Counts, Flow, Id, Limits, Notice, Now, Settings as FlowSettings, ShelfSettings, Slot,
+    Action, Counts, Flow, Id, Limits, Now, Settings as FlowSettings, ShelfSettings, Slot,
 };
 use redrive_core::settings::Delivery;
 use redrive_core::shelf::Identity;
-use redrive_core::{Class, Failure, Route, duration};
+use redrive_core::{Class, Failure};
 use redrive_kafka::{
     Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
     Refusal, Settings, Tailed, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use super::assigning::{GivingUp, Starting};
@@ -31,17 +30,10 @@ use super::{News, Spec};
 use crate::Error;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::listener::{Event as Heard, Told};
 use crate::status::Status;
 
-/// How often the status is told when nothing else happens.
-const STATUS: Duration = Duration::from_secs(1);
 /// How many rounds are done before the loop looks at what else there is.
 const ROUNDS: u32 = 64;
-/// How far the clock may be from the broker's before that is said.
-const SKEW: Duration = Duration::from_secs(1);
-/// The least time between two states that are told because nothing is left to do.
-const BREATH: Duration = Duration::from_millis(10);
 
 /// What ended the wait.
 enum Woken {
@@ -79,10 +71,10 @@ pub(crate) struct Engine {
     stop: watch::Receiver<bool>,
     /// When the loop ends at the latest, once it was told to stop.
     stopping: Option<Duration>,
-    status: watch::Sender<Status>,
-    told_at: Duration,
+    pub(super) status: watch::Sender<Status>,
+    pub(super) told_at: Duration,
     /// What was told then: the counts, and how often something had become wrong or right.
-    told: (Counts, u64),
+    pub(super) told: (Counts, u64),
     pub(super) watch: Watch,
 }
 
@@ -168,7 +160,7 @@ impl Engine {
                 break None;
             }
             let wake = self.next_wake(now);
-            let takes_records = self.flow.has_room() && self.saving.has_room() && self.stopping.is_none();
+            let takes_records = self.flow.has_room() && self.stopping.is_none();
             let stopping = self.stopping.is_some();
             let woken = tokio::select! {
                 Some(news) = self.inbox.recv() => Woken::News(news),
@@ -329,11 +321,13 @@ impl Engine {
 
     fn publish_output(&mut self, id: Id, slot: Slot, output: Vec<Outgoing>, now: Now) {
         let at = self.flow.ticket(id).map(|ticket| (ticket.record.at.partition, ticket.record.at.offset));
-        if self.saving.is_transactional() {
-            if let Some(at) = at {
-                self.saving.add(at, output);
+        if let Some((waiting, at)) = self.saving.output().zip(at) {
+            let outcome = waiting.refusal(at).cloned().map_or(Ok(()), Err);
+            if outcome.is_ok() {
+                waiting.add(at, output);
             }
-            self.flow.handled(id, slot, Ok(()), now);
+            self.flow.handled(id, slot, outcome, now);
+            self.throttle(at.0);
             return;
         }
         let Some(topic) = output.first().map(|outgoing| outgoing.topic.clone()) else { return };
@@ -352,81 +346,6 @@ impl Engine {
             let result = all.await;
             let _ = news.send(News::Published { id, result });
         });
-    }
-
-    fn notice(&mut self, notice: Notice, now: Now) {
-        match notice {
-            Notice::Routed { id, class, route, wait } => {
-                let Some(ticket) = self.flow.ticket(id) else { return };
-                let (origin, attempt) = (&ticket.record.at, ticket.attempts());
-                info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
-                if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
-                    self.hear(id, Heard::BeforeAside);
-                }
-            }
-            Notice::Shelved { record, due, failure, attempts } => {
-                debug!(origin = %record.at, %due, "set aside");
-                let class = failure.as_ref().map(|(_, class)| *class);
-                let failure = failure.as_ref().map(|(failure, _)| &**failure);
-                self.tell_listeners(&Heard::AfterAside(Told { record: &record, failure, class, attempts }));
-            }
-            Notice::Rival { partition } => info!(partition, "another claimed the shelf; it is claimed again"),
-            Notice::Foreign { partition, identity } => self.foreign(partition, &identity),
-            Notice::Gone { partition, at } => {
-                warn!(partition, at, "an entry of the shelf that has to be there is not");
-                self.take_over_again(partition, "an entry is missing", now);
-            }
-            Notice::Full { partition, records, bytes } => {
-                let what = format!(
-                    "{records} records ({bytes} bytes) of partition {partition} wait, as many as may: nothing new of \
-                     it starts"
-                );
-                let remedy = "see what they wait for: redrive delayed list; shelf.max-records and \
-                              shelf.max-bytes set the limit";
-                self.troubles.raise(About::Full(partition), what, remedy);
-            }
-            Notice::Room { partition } => self.troubles.clear(About::Full(partition)),
-            Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
-            Notice::Blocked { partition, surge } => {
-                let what = match (partition, surge) {
-                    (None, false) => "an outage stops the subscription".to_owned(),
-                    (None, true) => {
-                        "most keys fail: taken for an outage, which stops the subscription".to_owned()
-                    }
-                    (Some(partition), false) => format!("an outage stops partition {partition}"),
-                    (Some(partition), true) => {
-                        format!("most keys fail: taken for an outage, which stops partition {partition}")
-                    }
-                };
-                let remedy = match surge {
-                    false => "bring back what the handler depends on; the flow goes on by itself",
-                    true => "look at what was deployed last; the flow goes on by itself once records succeed",
-                };
-                self.troubles.raise(About::Blocked(partition), what, remedy);
-            }
-            Notice::Opened { partition } => self.troubles.clear(About::Blocked(partition)),
-        }
-    }
-
-    /// Tells listeners; what they do never affects the record.
-    pub(super) fn hear<'a>(&'a self, id: Id, event: impl Fn(Told<'a>) -> Heard<'a>) {
-        let Some(ticket) = self.flow.ticket(id) else { return };
-        let past = ticket.past.as_ref();
-        let told = Told {
-            record: &ticket.record,
-            failure: past.map(|past| &past.failure),
-            class: past.map(|past| past.class),
-            attempts: ticket.attempts(),
-        };
-        self.tell_listeners(&event(told));
-    }
-
-    fn tell_listeners(&self, heard: &Heard<'_>) {
-        for listener in &self.spec.settled.listeners {
-            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(heard))).is_err() {
-                error!(?heard, "a listener panicked");
-            }
-        }
     }
 
     fn begin_to_stop(&mut self) {
@@ -462,56 +381,6 @@ impl Engine {
         ];
         wakes.into_iter().flatten().min().unwrap_or(now.steady)
     }
-
-    fn until_told(&self) -> Duration {
-        let rests = self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if rests { BREATH } else { STATUS }
-    }
-
-    fn tell(&mut self, now: Now) {
-        self.look_again(now);
-        let since = now.steady.saturating_sub(self.told_at);
-        let is_news = self.told.1 != self.troubles.changes();
-        let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if since < STATUS && !is_news && !rests {
-            return;
-        }
-        self.told_at = now.steady;
-        match self.saving.has_room() {
-            true => self.troubles.clear(About::Output),
-            false => {
-                let what =
-                    "output waits for an earlier record that is not done; nothing more is taken".to_owned();
-                self.troubles.raise(About::Output, what, "look at why records of the lowest offsets fail");
-            }
-        }
-        let (too_much, share) = self.flow.loss(now);
-        match too_much {
-            true => {
-                let what = format!("{}% of the records were dropped", f64::from(share) / 1_000.0);
-                self.troubles.raise(About::Loss, what, "look at why they fail; max-loss sets the limit");
-            }
-            false => self.troubles.clear(About::Loss),
-        }
-        match self.clock.skew().filter(|skew| *skew > SKEW) {
-            Some(skew) => {
-                let what = format!("the clock here and the broker's are {} apart", duration::print(skew));
-                self.troubles.raise(About::Clock, what, "set the clocks; nothing is early meanwhile");
-            }
-            None => self.troubles.clear(About::Clock),
-        }
-        self.told = (self.flow.counts(), self.troubles.changes());
-        let problems = self.troubles.list();
-        self.status.send_modify(|status| {
-            status.counts = self.flow.counts();
-            status.publish_errors = self.burials.errors();
-            status.in_memory = self.flow.in_memory();
-            status.running = self.flow.running();
-            status.marks = self.flow.marks().collect();
-            status.loss = share;
-            status.problems = problems;
-        });
-    }
 }
 
 fn flow_settings(spec: &Spec) -> FlowSettings {
@@ -538,8 +407,11 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
                 group: settled.group.clone(),
             },
             process: Uuid::new_v4().as_u64_pair().0,
-            cache: 64 << 20,
-            limits: Limits { records: 5_000_000, bytes: 8 << 30 },
+            cache: settled.shelf_limits.cache.get() as usize,
+            limits: Limits {
+                records: settled.shelf_limits.records.get() as usize,
+                bytes: settled.shelf_limits.bytes.get() as usize,
+            },
         }),
     }
 }

@@ -4,9 +4,11 @@ mod assigning;
 mod attempts;
 mod burying;
 mod engine;
+mod output;
 mod place;
 mod saving;
 mod shelves;
+mod telling;
 mod troubles;
 mod watching;
 

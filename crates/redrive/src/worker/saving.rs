@@ -1,21 +1,23 @@
 //! Which offsets are safe at the broker: by commits, or by transactions that carry the output too.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::flow::{Flow, Now};
-use redrive_core::letter::{Letter, Size};
+use redrive_core::{Class, Failure};
 use redrive_kafka::Transacting as TransactionSettings;
-use redrive_kafka::{Error as KafkaError, Mark, Outgoing, Refusal, TransactionFailed, Transactions};
+use redrive_kafka::{Error as KafkaError, Mark, Refusal, TransactionFailed, Transactions};
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 
 use super::engine::{Engine, chain};
+use super::output::{Output, Source};
 use super::troubles::About;
 use super::{News, Spec, back_off};
 use crate::Error;
 use crate::cluster::Cluster;
+use crate::listener::Event as Heard;
 
 /// How a commit of ours is known: this, the id of the topic it is for, and how many partitions that had.
 pub(crate) const TAG: &str = "redrive/1 ";
@@ -25,8 +27,6 @@ const COMMIT: Duration = Duration::from_secs(1);
 const TRANSACTION: Duration = Duration::from_millis(50);
 /// The least time between two tries when someone waits for them.
 const HURRY: Duration = Duration::from_millis(20);
-/// What may wait for its transaction before no more records are taken: that has to end within its time.
-const MOST_WAITING: usize = 10_000;
 
 /// What is safe, and what is not yet.
 pub(crate) struct Saving {
@@ -43,18 +43,7 @@ pub(crate) struct Saving {
 struct Transacting {
     transactions: Arc<Mutex<Transactions>>,
     /// What is published together with the offset that made it.
-    waiting: BTreeMap<(i32, i64), Vec<Waiting>>,
-    count: usize,
-    /// Entries for shelves that are in no committed transaction yet, in their order.
-    entries: Vec<(i32, Outgoing)>,
-    /// Partitions with something that was refused, and when to try them again.
-    refused: HashMap<i32, Duration>,
-}
-
-struct Waiting {
-    outgoing: Outgoing,
-    /// What it is, if it is a letter, and how much of it is left.
-    letter: Option<(Letter, Size)>,
+    output: Output,
 }
 
 /// How a commit or a transaction ended.
@@ -65,15 +54,6 @@ pub(crate) struct Saved {
     /// Where each published record came from, in their order.
     sources: Vec<Source>,
     result: Result<(), Failed>,
-}
-
-/// Where something that is published came from.
-#[derive(Clone, Copy)]
-enum Source {
-    /// The output or letter of a record: its place, and which of them.
-    Record((i32, i64), usize),
-    /// The owner of a shelf partition.
-    Entry(i32),
 }
 
 enum Failed {
@@ -100,13 +80,8 @@ impl Saving {
             ..TransactionSettings::default()
         };
         let transactions = Transactions::new(cluster.settings(), &spec.transactional_id, &limits).await?;
-        let transacting = Transacting {
-            transactions: Arc::new(Mutex::new(transactions)),
-            waiting: BTreeMap::new(),
-            count: 0,
-            entries: Vec::new(),
-            refused: HashMap::new(),
-        };
+        let transacting =
+            Transacting { transactions: Arc::new(Mutex::new(transactions)), output: Output::default() };
         Ok(Self { transactions: Some(transacting), ..Self::commits() })
     }
 
@@ -127,8 +102,9 @@ impl Saving {
         self.transactions.is_some()
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.transactions.as_ref().is_none_or(|transactions| transactions.count < MOST_WAITING)
+    /// What waits for its transaction, if there are transactions.
+    pub(super) fn output(&mut self) -> Option<&mut Output> {
+        self.transactions.as_mut().map(|transacting| &mut transacting.output)
     }
 
     /// A partition begins: nothing of it is committed by us yet.
@@ -142,29 +118,9 @@ impl Saving {
 
     pub(super) fn forget(&mut self, partition: i32) {
         self.saved.remove(&partition);
-        if let Some(transactions) = &mut self.transactions {
-            transactions.refused.remove(&partition);
-            let kept = |at: &(i32, i64), _: &mut Vec<Waiting>| at.0 != partition;
-            transactions.waiting.retain(kept);
-            transactions.entries.retain(|(of, _)| *of != partition);
-            transactions.count = transactions.waiting.values().map(Vec::len).sum();
+        if let Some(output) = self.output() {
+            output.forget(partition);
         }
-    }
-
-    /// What a handler wants to publish with its offset.
-    pub(super) fn add(&mut self, at: (i32, i64), output: Vec<Outgoing>) {
-        self.wait(at, output.into_iter().map(|outgoing| Waiting { outgoing, letter: None }).collect());
-    }
-
-    /// A letter that is published with its offset.
-    pub(super) fn add_letter(&mut self, at: (i32, i64), outgoing: Outgoing, letter: Letter) {
-        self.wait(at, vec![Waiting { outgoing, letter: Some((letter, Size::Whole)) }]);
-    }
-
-    fn wait(&mut self, at: (i32, i64), more: Vec<Waiting>) {
-        let Some(transactions) = &mut self.transactions else { return };
-        transactions.count += more.len();
-        transactions.waiting.entry(at).or_default().extend(more);
     }
 
     pub(super) fn is_saving(&self, partition: i32) -> bool {
@@ -268,45 +224,29 @@ impl Engine {
             return;
         }
         let Some(transacting) = &mut self.saving.transactions else { return };
-        while let Some((partition, entry)) = self.flow.next_append() {
-            transacting.entries.push((partition, self.shelves.outgoing(partition, &entry)));
-        }
-        transacting.refused.retain(|_, again| *again > now.steady);
-        let is_refused = |partition: &i32| transacting.refused.contains_key(partition);
-        let (mut outgoing, mut sources) = (Vec::new(), Vec::new());
-        let mut partitions = BTreeSet::new();
+        let output = &mut transacting.output;
         // What is complete by a checkpoint goes with it, all of it.
-        for (at, waiting) in transacting.waiting.iter().filter(|(at, _)| !is_refused(&at.0)) {
-            partitions.insert(at.0);
-            for (index, one) in waiting.iter().enumerate() {
-                outgoing.push(one.outgoing.clone());
-                sources.push(Source::Record(*at, index));
-            }
+        while let Some((partition, entry)) = self.flow.next_append() {
+            output.add_entry(partition, self.shelves.outgoing(partition, &entry));
         }
-        for (partition, entry) in transacting.entries.iter().filter(|(of, _)| !is_refused(of)) {
-            partitions.insert(*partition);
-            outgoing.push(entry.clone());
-            sources.push(Source::Entry(*partition));
-        }
-        let marks: Vec<_> = self.flow.marks().filter(|(partition, _)| !is_refused(partition)).collect();
+        let mut partitions: BTreeSet<i32> = self.flow.partitions().collect();
+        partitions.retain(|partition| !output.is_held(*partition, now.steady));
+        let (outgoing, sources) = output.load(&partitions);
+        let marks: Vec<_> =
+            self.flow.marks().filter(|(partition, _)| partitions.contains(partition)).collect();
         let is_new = |(partition, mark): &(i32, i64)| self.saving.saved.get(partition) != Some(mark);
-        if partitions.is_empty() && !marks.iter().any(is_new) {
+        if outgoing.is_empty() && !marks.iter().any(is_new) {
             return;
         }
-        partitions.extend(marks.iter().map(|(partition, _)| *partition));
         let transactions = transacting.transactions.clone();
         self.saving.is_running = true;
-        // The fence of each partition is that of its shelf, whether its source has a mark yet or not.
-        let fences = partitions.iter().map(|partition| Mark {
-            partition: *partition,
-            offset: 0,
-            metadata: String::new(),
-        });
+        self.saving.running = partitions.iter().copied().collect();
+        // Each partition is fenced by its shelf, whether its source has a mark yet or not.
+        let fence = |partition: &i32| Mark { partition: *partition, offset: 0, metadata: String::new() };
         let all = vec![
-            (self.shelves.topic.clone(), fences.collect::<Vec<_>>()),
+            (self.shelves.topic.clone(), partitions.iter().map(fence).collect()),
             (self.spec.settled.settled.topic.clone(), self.marks(&marks)),
         ];
-        self.saving.running = partitions.iter().copied().collect();
         let news = self.news.clone();
         tokio::spawn(async move {
             let mut transactions = transactions.lock_owned().await;
@@ -340,8 +280,9 @@ impl Engine {
                         self.saving.saved.insert(partition, mark);
                     }
                 }
-                self.forget_published(&saved.sources);
+                self.published(&saved.sources);
                 for partition in saved.partitions {
+                    self.throttle(partition);
                     self.release(partition);
                 }
             }
@@ -374,7 +315,11 @@ impl Engine {
     /// again could make two of what it published, so what is not committed is handled again.
     fn begin_again(&mut self, partitions: &[i32], now: Now) {
         for partition in partitions {
-            self.take_over_again(*partition, "a transaction ended without a word", now);
+            let refusals = self.saving.output().map(|output| output.take_refusals(*partition));
+            self.take_over_again(*partition, "its last transaction counts for nothing, or nobody knows", now);
+            if let Some((output, refusals)) = self.saving.output().zip(refusals) {
+                output.put_refusals(refusals);
+            }
         }
     }
 
@@ -384,64 +329,71 @@ impl Engine {
         self.saving.next = now.steady.saturating_add(self.saving.interval());
     }
 
-    fn forget_published(&mut self, sources: &[Source]) {
-        let Some(transacting) = &mut self.saving.transactions else { return };
-        let mut entries: HashMap<i32, usize> = HashMap::new();
-        let mut records: HashMap<(i32, i64), usize> = HashMap::new();
-        for source in sources {
-            match source {
-                Source::Record(at, _) => *records.entry(*at).or_default() += 1,
-                Source::Entry(partition) => *entries.entry(*partition).or_default() += 1,
-            }
+    /// All of this is there, for everyone to see.
+    fn published(&mut self, sources: &[Source]) {
+        let Some(output) = self.saving.output() else { return };
+        let letters = output.published(sources);
+        for burying in letters {
+            self.tell_buried(&burying.story, &burying.letter);
         }
-        for (at, published) in records {
-            let Some(waiting) = transacting.waiting.get_mut(&at) else { continue };
-            // A record that came back may have published again since.
-            waiting.drain(..published.min(waiting.len()));
-            transacting.count = transacting.count.saturating_sub(published);
-            if waiting.is_empty() {
-                transacting.waiting.remove(&at);
-            }
-        }
-        transacting.entries.retain(|(partition, _)| match entries.get_mut(partition) {
-            Some(published) if *published > 0 => {
-                *published -= 1;
-                false
-            }
-            Some(_) | None => true,
-        });
     }
 
-    /// Something in the transaction cannot be published: a letter is made smaller, anything else waits
-    /// with its partition.
+    /// Takes no more of a partition of which too much waits for an earlier record.
+    pub(super) fn throttle(&mut self, partition: i32) {
+        let Some(is_full) = self.saving.output().and_then(|output| output.is_full(partition)) else { return };
+        let about = About::Output(partition);
+        match is_full {
+            true => {
+                let what = format!(
+                    "much output of partition {partition} waits for its transaction; no more of it is taken"
+                );
+                self.troubles.raise(about, what, "look at why transactions take long or fail");
+            }
+            false => self.troubles.clear(about),
+        }
+        self.flow.throttle(partition, is_full);
+    }
+
+    /// Something in the transaction cannot be published. A letter is made smaller, or waits with its
+    /// partition. Output is refused for good: the record that it came from has failed after all. By now
+    /// later ones of its lane may have been handled, so the partition begins again where it is saved.
     fn refused(&mut self, sources: &[Source], index: usize, kind: Refusal, error: &KafkaError, now: Now) {
         self.saving.next = now.steady;
-        let partition = match sources.get(index).copied() {
+        let source = sources.get(index).copied();
+        let (at, nth, output) = match source.zip(self.saving.output()) {
+            Some((Source::Record(at, nth), output)) => (at, nth, output),
+            Some((Source::Entry(partition), output)) => {
+                output.hold(partition, now.steady.saturating_add(back_off(1)));
+                self.burials.count_error();
+                self.hold(partition, error);
+                return;
+            }
             None => {
                 self.try_again(error, now);
                 return;
             }
-            Some(Source::Record(at, nth)) if self.shrink(at, nth, kind) => return,
-            Some(Source::Record(at, _)) => at.0,
-            Some(Source::Entry(partition)) => partition,
         };
-        self.burials.count_error();
-        let Some(transacting) = &mut self.saving.transactions else { return };
-        transacting.refused.insert(partition, now.steady.saturating_add(back_off(1)));
-        self.hold(partition, error);
-    }
-
-    fn shrink(&mut self, at: (i32, i64), nth: usize, kind: Refusal) -> bool {
-        if kind != Refusal::TooLarge {
-            return false;
+        if output.shrink(at, nth, kind) {
+            return;
         }
-        let Some(transacting) = &mut self.saving.transactions else { return false };
-        let waiting = transacting.waiting.get_mut(&at).and_then(|all| all.get_mut(nth));
-        let Some(Waiting { outgoing, letter: Some((letter, size)) }) = waiting else { return false };
-        let Some(smaller) = size.smaller() else { return false };
-        *size = smaller;
-        let letter = letter.clone().shrunk(smaller, None);
-        (outgoing.value, outgoing.headers) = (letter.value, letter.headers);
-        true
+        if let Some(burying) = output.letter(at, nth) {
+            let story = burying.story.clone();
+            output.hold(at.0, now.steady.saturating_add(back_off(1)));
+            self.burials.count_error();
+            self.hold(at.0, error);
+            let topic = &self.spec.settled.settled.letters;
+            self.hear_story(&story, |told| Heard::LetterRefused { told, topic, error });
+            return;
+        }
+        warn!(
+            partition = at.0,
+            offset = at.1,
+            error = chain(error),
+            "output is refused: its record has failed"
+        );
+        self.begin_again(&[at.0], now);
+        if let Some(output) = self.saving.output() {
+            output.refuse(at, Failure::from_error(error).presumably(Class::Permanent));
+        }
     }
 }

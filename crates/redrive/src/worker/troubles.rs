@@ -13,8 +13,8 @@ pub(crate) enum About {
     Kafka,
     /// The topics.
     Topics,
-    /// Output that waits for its transaction.
-    Output,
+    /// A partition whose output waits for its transaction.
+    Output(i32),
     /// Commits.
     Commits,
     /// A partition that cannot begin, or was stopped.
@@ -49,12 +49,12 @@ impl Troubles {
         let partition = match about {
             About::Stopped(partition)
             | About::Held(partition)
+            | About::Output(partition)
             | About::Shelf(partition)
             | About::Full(partition)
             | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka
             | About::Topics
-            | About::Output
             | About::Commits
             | About::Growing
             | About::Clock

@@ -14,6 +14,8 @@ pub(super) struct Naive {
     pub(super) waiting: BTreeMap<i64, Waits>,
     pub(super) closed: BTreeMap<i64, Vec<u8>>,
     pub(super) orders: BTreeSet<String>,
+    /// Entries that did not count.
+    pub(super) void: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(super) struct Waits {
     pub(super) attempt: u32,
     pub(super) replay: u32,
     pub(super) cancelled: bool,
+    /// Whom it waits for beside its lane.
+    pub(super) behind: Option<i64>,
 }
 
 impl Naive {
@@ -32,15 +36,31 @@ impl Naive {
         naive
     }
 
+    /// How far everything is complete.
+    pub(super) fn settled_mark(&self) -> Option<i64> {
+        let mut mark = self.mark?;
+        while self.ahead.contains(&mark) {
+            mark += 1;
+        }
+        Some(mark)
+    }
+
+    /// How far everything is complete for whoever takes over: what waits or closes a lane is not handled from
+    /// the source, whatever the last checkpoint knew of it.
+    pub(super) fn mark_of_a_successor(&self) -> Option<i64> {
+        let mut mark = self.mark?;
+        while self.ahead.contains(&mark)
+            || self.waiting.contains_key(&mark)
+            || self.closed.contains_key(&mark)
+        {
+            mark += 1;
+        }
+        Some(mark)
+    }
+
     /// What has to be the same whether the log is folded from its start or from where it was cut.
     pub(super) fn essence(&self) -> impl PartialEq + std::fmt::Debug {
-        let mark = self.mark.map(|mark| {
-            let mut mark = mark;
-            while self.ahead.contains(&mark) {
-                mark += 1;
-            }
-            mark
-        });
+        let mark = self.settled_mark();
         let ahead: BTreeSet<_> =
             self.ahead.iter().copied().filter(|offset| mark.is_none_or(|mark| *offset >= mark)).collect();
         (mark, ahead, self.waiting.clone(), self.closed.clone(), self.orders.clone(), self.claim)
@@ -66,6 +86,7 @@ impl Naive {
             (self.claim, self.seq) = (Some(stamp.claim), stamp.seq - 1);
         }
         if self.claim != Some(stamp.claim) || stamp.seq <= self.seq {
+            self.void += 1;
             return;
         }
         self.seq = stamp.seq;
@@ -78,6 +99,7 @@ impl Naive {
                     attempt: done.attempt,
                     replay: done.replay,
                     cancelled: wait.is_cancelled(),
+                    behind: wait.behind(),
                 };
                 self.waiting.insert(done.origin, waits);
                 self.complete(at, done.origin);
@@ -95,6 +117,7 @@ impl Naive {
                     Verdict::Due { due } => {
                         if let Some(waits) = self.waiting.get_mut(&outcome.origin) {
                             waits.due = due;
+                            waits.behind = None;
                         }
                     }
                     Verdict::Cancelled => {

@@ -5,6 +5,8 @@
 //! read. A waiting record keeps its key, value and headers; the other kinds say the rest in their value.
 
 mod body;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::fmt;
@@ -76,6 +78,18 @@ pub struct Identity {
     pub group: String,
 }
 
+impl Identity {
+    /// Whether both may be of one subscription: an id that is not known is no difference.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_id = match (&self.topic_id, &other.topic_id) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            (Some(_) | None, None) | (None, Some(_)) => true,
+        };
+        self.topic == other.topic && self.group == other.group && same_id
+    }
+}
+
 /// How far an owner has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -90,7 +104,7 @@ pub struct Checkpoint {
 }
 
 /// A waiting record that is complete: this one, not one that waits again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Done {
     /// Its source offset.
     pub origin: i64,
@@ -175,7 +189,7 @@ pub enum Verdict {
     TooLate,
     /// It is complete.
     Finished,
-    /// Nothing of that origin was ever here.
+    /// Nothing of that origin was ever here, or it closes no lane.
     Unknown,
 }
 

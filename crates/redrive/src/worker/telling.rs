@@ -1,0 +1,175 @@
+//! What is told: decisions as events, records to listeners, and the status.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::flow::{Id, Notice, Now, Ticket};
+use redrive_core::route::Reason;
+use redrive_core::{Class, Failure, Record, Route, duration};
+use tracing::{debug, error, info, warn};
+
+use super::engine::Engine;
+use super::troubles::About;
+use crate::listener::{Event as Heard, Told};
+
+/// How often the status is told when nothing else happens.
+const STATUS: Duration = Duration::from_secs(1);
+/// How far the clock may be from the broker's before that is said.
+const SKEW: Duration = Duration::from_secs(1);
+/// The least time between two states that are told because nothing is left to do.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// What listeners are told of a letter, kept until it is there.
+#[derive(Clone)]
+pub(crate) struct Story {
+    record: Arc<Record>,
+    failure: Option<Failure>,
+    class: Option<Class>,
+    pub(super) attempts: u32,
+    pub(super) reason: Reason,
+}
+
+impl Story {
+    pub(super) fn of(ticket: &Ticket) -> Self {
+        let past = ticket.past.as_ref();
+        Self {
+            record: ticket.record.clone(),
+            failure: past.map(|past| past.failure.clone()),
+            class: past.map(|past| past.class),
+            attempts: ticket.attempts(),
+            reason: ticket.burial.map_or(Reason::Permanent, |burial| burial.reason),
+        }
+    }
+}
+
+impl Engine {
+    /// Says what the flow has decided.
+    pub(super) fn notice(&mut self, notice: Notice, now: Now) {
+        match notice {
+            Notice::Routed { id, class, route, wait } => {
+                let Some(ticket) = self.flow.ticket(id) else { return };
+                let (origin, attempt) = (&ticket.record.at, ticket.attempts());
+                info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
+                if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
+                    self.hear(id, Heard::BeforeAside);
+                }
+            }
+            Notice::Shelved { record, due, failure, attempts } => {
+                debug!(origin = %record.at, %due, "set aside");
+                let class = failure.as_ref().map(|(_, class)| *class);
+                let failure = failure.as_ref().map(|(failure, _)| &**failure);
+                self.hear_told(Told { record: &record, failure, class, attempts }, Heard::AfterAside);
+            }
+            Notice::Rival { partition } => info!(partition, "another claimed the shelf; it is claimed again"),
+            Notice::Foreign { partition, identity } => self.foreign(partition, &identity),
+            Notice::Gone { partition, at } => {
+                warn!(partition, at, "an entry of the shelf that has to be there is not");
+                self.take_over_again(partition, "an entry is missing", now);
+            }
+            Notice::Full { partition, records, bytes } => {
+                let what = format!(
+                    "{records} records ({bytes} bytes) of partition {partition} wait, as many as may: nothing new of \
+                     it starts"
+                );
+                let remedy = "see what they wait for: redrive delayed list; shelf.max-records and \
+                              shelf.max-bytes set the limit";
+                self.troubles.raise(About::Full(partition), what, remedy);
+            }
+            Notice::Room { partition } => self.troubles.clear(About::Full(partition)),
+            Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
+            Notice::Blocked { partition, surge } => {
+                let what = match (partition, surge) {
+                    (None, false) => "an outage stops the subscription".to_owned(),
+                    (None, true) => {
+                        "most keys fail: taken for an outage, which stops the subscription".to_owned()
+                    }
+                    (Some(partition), false) => format!("an outage stops partition {partition}"),
+                    (Some(partition), true) => {
+                        format!("most keys fail: taken for an outage, which stops partition {partition}")
+                    }
+                };
+                let remedy = match surge {
+                    false => "bring back what the handler depends on; the flow goes on by itself",
+                    true => "look at what was deployed last; the flow goes on by itself once records succeed",
+                };
+                self.troubles.raise(About::Blocked(partition), what, remedy);
+            }
+            Notice::Opened { partition } => self.troubles.clear(About::Blocked(partition)),
+        }
+    }
+
+    /// Tells listeners of a record.
+    pub(super) fn hear<'a>(&'a self, id: Id, event: impl Fn(Told<'a>) -> Heard<'a>) {
+        let Some(ticket) = self.flow.ticket(id) else { return };
+        let past = ticket.past.as_ref();
+        let told = Told {
+            record: &ticket.record,
+            failure: past.map(|past| &past.failure),
+            class: past.map(|past| past.class),
+            attempts: ticket.attempts(),
+        };
+        self.hear_told(told, event);
+    }
+
+    /// Tells listeners of a record that is no longer in memory.
+    pub(super) fn hear_story<'a>(&self, story: &'a Story, event: impl Fn(Told<'a>) -> Heard<'a>) {
+        let Story { record, failure, class, attempts, .. } = story;
+        let told = Told { record, failure: failure.as_ref(), class: *class, attempts: *attempts };
+        self.hear_told(told, event);
+    }
+
+    /// What listeners do never affects the record.
+    fn hear_told<'a>(&self, told: Told<'a>, event: impl Fn(Told<'a>) -> Heard<'a>) {
+        for listener in &self.spec.settled.listeners {
+            let heard = event(told);
+            if std::panic::catch_unwind(AssertUnwindSafe(|| listener.hear(&heard))).is_err() {
+                error!(origin = %told.record.at, "a listener panicked");
+            }
+        }
+    }
+
+    /// How long after the last time the status is told at the latest.
+    pub(super) fn until_told(&self) -> Duration {
+        let rests = self.told.0 != self.flow.counts() && self.flow.is_idle();
+        if rests { BREATH } else { STATUS }
+    }
+
+    /// Tells the status, when it is time.
+    pub(super) fn tell(&mut self, now: Now) {
+        self.look_again(now);
+        let since = now.steady.saturating_sub(self.told_at);
+        let is_news = self.told.1 != self.troubles.changes();
+        let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
+        if since < STATUS && !is_news && !rests {
+            return;
+        }
+        self.told_at = now.steady;
+        let (too_much, share) = self.flow.loss(now);
+        match too_much {
+            true => {
+                let what = format!("{}% of the records were dropped", f64::from(share) / 1_000.0);
+                self.troubles.raise(About::Loss, what, "look at why they fail; max-loss sets the limit");
+            }
+            false => self.troubles.clear(About::Loss),
+        }
+        match self.clock.skew().filter(|skew| *skew > SKEW) {
+            Some(skew) => {
+                let what = format!("the clock here and the broker's are {} apart", duration::print(skew));
+                self.troubles.raise(About::Clock, what, "set the clocks; nothing is early meanwhile");
+            }
+            None => self.troubles.clear(About::Clock),
+        }
+        self.told = (self.flow.counts(), self.troubles.changes());
+        let problems = self.troubles.list();
+        self.status.send_modify(|status| {
+            status.counts = self.flow.counts();
+            status.publish_errors = self.burials.errors();
+            status.in_memory = self.flow.in_memory();
+            status.running = self.flow.running();
+            status.marks = self.flow.marks().collect();
+            status.loss = share;
+            status.problems = problems;
+        });
+    }
+}
