@@ -99,7 +99,7 @@ pub struct Owner {
     last: Option<Progress>,
     /// Orders whose answer is on its way, and the records they are about: these stay where they are.
     answering: HashSet<String>,
-    /// Orders that were read and that nobody has looked at yet.
+    /// Orders that were read and that nobody has begun to answer, in the order of the log.
     unseen: Vec<String>,
     answered: HashMap<i64, u32>,
     /// Records on their way to the shelf, and letters on their way to close a lane: what the log says of them
@@ -468,24 +468,20 @@ impl Owner {
     /// Takes the orders that nobody has begun to answer, one about each record. Where an entry or an answer
     /// about it is on its way, the order waits: what lands once more would undo what was answered since.
     pub fn unanswered(&mut self) -> Vec<super::Order> {
-        let (mut new, mut busy) = (Vec::new(), Vec::new());
-        let mut about = HashSet::new();
+        let (mut new, mut later, mut origins) = (Vec::new(), Vec::new(), HashSet::new());
+        // In the order of the log, which is the order of what is left for later too.
         for id in std::mem::take(&mut self.unseen) {
-            let Some((_, order)) = self.shelf.order(&id).filter(|_| !self.answering.contains(&id)) else {
-                continue;
-            };
+            let order = self.shelf.order(&id).map(|(_, order)| order);
+            let Some(order) = order.filter(|_| !self.answering.contains(&id)) else { continue };
             let is_busy = self.writing.contains(&order.origin) || self.answered.contains_key(&order.origin);
-            match !is_busy && about.insert(order.origin) {
-                true => new.push(order.clone()),
-                false => busy.push(id.clone()),
+            if is_busy || !origins.insert(order.origin) {
+                later.push(id);
+                continue;
             }
-            // Written twice, it is there once.
-            self.answering.insert(id);
+            new.push(order.clone());
         }
-        for id in &busy {
-            self.answering.remove(id);
-        }
-        self.unseen = busy;
+        self.unseen = later;
+        self.answering.extend(new.iter().map(|order| order.id.clone()));
         new
     }
 
