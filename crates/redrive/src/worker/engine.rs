@@ -247,7 +247,7 @@ impl Engine {
             Action::Bury(id) => self.bury(id, now),
             Action::Pause(partition) => self.ease(partition, "pause", Consumer::pause),
             Action::Resume(partition) => self.ease(partition, "resume", Consumer::resume),
-            Action::Claim { partition, entry } => self.claim(partition, entry),
+            Action::Claim { partition, entry } => self.claim(partition, &entry),
             Action::Prove { partition, claim, at } => self.prove(partition, claim, at),
             Action::Locate { partition, mark } => self.look(partition, mark),
             Action::Start { partition, from } => self.begin(partition, from, now),

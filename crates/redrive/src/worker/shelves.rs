@@ -227,12 +227,12 @@ impl Engine {
     }
 
     /// Writes a claim: by itself, or fenced by the group where everything is.
-    pub(super) fn claim(&mut self, partition: i32, entry: Entry) {
+    pub(super) fn claim(&mut self, partition: i32, entry: &Entry) {
         let Some(stamp) = entry.stamp() else { return };
         let claim = stamp.claim;
         self.shelves.sent.remove(&partition);
         self.shelves.time(partition, stamp, self.clock.now().steady);
-        let outgoing = self.shelves.outgoing(partition, &entry);
+        let outgoing = self.shelves.outgoing(partition, entry);
         debug!(partition, %claim, "claiming");
         let news = self.news.clone();
         let failed = move |error: String| {
