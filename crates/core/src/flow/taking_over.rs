@@ -106,6 +106,13 @@ impl Flow {
         aside.map_or(0, |aside| aside.owner.shelf.waiting.len())
     }
 
+    /// Whether the partition runs and nothing lives on its shelf: no record, no closed lane, no order.
+    #[must_use]
+    pub fn is_shelf_bare(&self, partition: i32) -> bool {
+        let aside = self.partitions.get(partition).and_then(|partition| partition.aside.as_ref());
+        aside.is_some_and(|aside| aside.owner.has_started() && aside.owner.shelf.lowest_live().is_none())
+    }
+
     fn start_source(&mut self, number: i32, now: Now) {
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let Some(aside) = &partition.aside else { return };

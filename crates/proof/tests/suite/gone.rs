@@ -11,6 +11,7 @@ on_both!(
     an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted,
     a_topic_made_anew_while_the_group_was_away_stops_it_until_the_loss_is_accepted,
     a_topic_made_anew_under_a_worker_stops_it_until_the_loss_is_accepted,
+    a_shelf_that_was_lost_with_what_waited_stops_its_partition_until_the_loss_is_accepted,
 );
 
 async fn an_offset_that_is_gone_stops_its_partition_until_the_loss_is_accepted(place: Place) {
@@ -74,6 +75,28 @@ async fn a_topic_made_anew_under_a_worker_stops_it_until_the_loss_is_accepted(pl
     let id = worker.id();
     place.until_calls("all is handled", |calls| (calls.starts_in(id) == anew.len()).then_some(())).await;
     worker.stop_well().await;
+}
+
+async fn a_shelf_that_was_lost_with_what_waited_stops_its_partition_until_the_loss_is_accepted(place: Place) {
+    place.topics(1).await;
+    let first = place.send([("a", "later:1:600000"), ("b", "ok")]).await;
+    let worker = place.worker().start();
+    place.until_complete(&first, 1).await;
+    worker.stop_well().await;
+    delete_topic(&place.cluster, &place.shelf()).await;
+    let after = place.send([("c", "ok"), ("d", "ok")]).await;
+    let before = place.calls().starts();
+    let worker = place.worker().start();
+    let words = ["WARN", "its shelf is empty", "remedy=", "--accept-loss"];
+    let look =
+        |calls: &crate::calls::Calls| (!calls.events(Some(worker.id()), &words).is_empty()).then_some(());
+    place.until_calls("told", look).await;
+    worker.stop_well().await;
+    assert_eq!(place.calls().starts(), before, "nothing is handled unasked");
+    let worker = place.worker().flag("--accept-loss").start();
+    place.until_complete(&after, 1).await;
+    worker.stop_well().await;
+    assert_eq!(place.calls().starts(), before + 2, "it goes on where it was");
 }
 
 async fn handled_ten(place: &Place) -> Subject {

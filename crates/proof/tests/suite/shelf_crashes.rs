@@ -1,6 +1,6 @@
 //! Killed and moved at random while a third of the records fail, most of them to wait on the shelf.
 //!
-//! `REDRIVE_PROOF_RECORDS=50000` makes more of it.
+//! `REDRIVE_PROOF_RECORDS` makes more or less of it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ on_both!(
 async fn killed_and_moved_at_random_nothing_is_lost_or_early_or_out_of_order(place: Place) {
     place.topics(PARTITIONS).await;
     let worker = || worker(&place);
-    let sent = through(&place, records(12_000), worker).await;
+    let sent = through(&place, records(50_000), worker).await;
     judge(&place, &sent).await;
 }
 
@@ -33,7 +33,7 @@ async fn killed_and_moved_at_random_exactly_once_shows_everything_once(place: Pl
     let output = format!("{}.output", place.topic);
     place.make(&output, 1, &[]).await;
     let worker = || worker(&place).flag("--exactly-once").with("--output", &output);
-    let sent = through(&place, records(6_000), worker).await;
+    let sent = through(&place, records(20_000), worker).await;
     judge(&place, &sent).await;
     let good: Vec<_> =
         sent.iter().filter(|(_, value)| !is_bad(value)).map(|(sent, _)| sent.clone()).collect();

@@ -18,6 +18,10 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// When to look again at a partition that could not begin.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
+/// What is told of a shelf that is empty although the group has run with it.
+const LOST: &str = "its shelf is empty, although the group has run with one: it was deleted or truncated, and what \
+                    waited there is gone";
+
 /// Where a partition begins, or what kept us from finding out.
 pub(crate) type Found = Result<Place, String>;
 
@@ -54,8 +58,14 @@ impl Engine {
         let (consumer, news) = (self.consumer.clone(), self.news.clone());
         let (start, accept_loss) = (self.spec.settled.settled.start, self.spec.accept_loss);
         let tag = self.saving.tag().to_owned();
+        // Whoever knows that nothing lived on it can do without.
+        let may_be_lost = !accept_loss && !self.shelves.is_spotless(partition);
         tokio::spawn(async move {
             let found = find(&consumer, partition, mark, start, accept_loss, &tag).await;
+            let found = found.map(|(place, is_lost)| match is_lost && may_be_lost {
+                true => Place::Gap(LOST.to_owned()),
+                false => place,
+            });
             let _ = news.send(News::Found { look, partition, found });
         });
     }
@@ -227,6 +237,7 @@ impl Engine {
     }
 }
 
+/// Where a partition begins, and whether its shelf is lost.
 async fn find(
     consumer: &Consumer,
     partition: i32,
@@ -234,7 +245,7 @@ async fn find(
     start: Start,
     accept_loss: bool,
     tag: &str,
-) -> Found {
+) -> Result<(Place, bool), String> {
     let find = async {
         let count = consumer.partitions().await?.max(partition + 1);
         let committed = consumer.committed(&(0..count).collect::<Vec<_>>(), ANSWER).await?;
@@ -259,11 +270,14 @@ async fn find(
             bounds,
             at_time,
         };
-        Ok::<_, KafkaError>(match place(known, start, accept_loss) {
+        // A log that begins is written before anything is committed, and is never cut as a whole.
+        let is_lost = mark.is_none() && one_tag.is_some_and(|tag| tag.has_shelf);
+        let place = match place(known, start, accept_loss) {
             // What the log of the shelf does not say yet is written there first.
             Place::Committed(offset) if reset.is_some() || mark.is_none() => Place::New(offset),
             place => place,
-        })
+        };
+        Ok::<_, KafkaError>((place, is_lost))
     };
     find.await.map_err(|error| chain(&error))
 }
@@ -272,13 +286,15 @@ async fn find(
 struct Tag<'a> {
     topic_id: &'a str,
     partitions: Option<i32>,
+    has_shelf: bool,
 }
 
 impl<'a> Tag<'a> {
     fn read(metadata: &'a str) -> Option<Self> {
         let mut words = metadata.strip_prefix(super::saving::TAG)?.split_whitespace();
         let topic_id = words.next()?;
-        Some(Self { topic_id, partitions: words.next().and_then(|count| count.parse().ok()) })
+        let partitions = words.next().and_then(|count| count.parse().ok());
+        Some(Self { topic_id, partitions, has_shelf: words.next() == Some("shelf") })
     }
 }
 

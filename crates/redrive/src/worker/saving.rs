@@ -19,7 +19,8 @@ use crate::Error;
 use crate::cluster::Cluster;
 use crate::listener::Event as Heard;
 
-/// How a commit of ours is known: this, the id of the topic it is for, and how many partitions that had.
+/// How a commit of ours is known: this, the id of the topic it is for, how many partitions that had, and that
+/// a shelf says the same.
 pub(crate) const TAG: &str = "redrive/1 ";
 /// How often offsets are committed.
 const COMMIT: Duration = Duration::from_secs(1);
@@ -91,7 +92,7 @@ impl Saving {
     }
 
     pub(super) fn set_topic(&mut self, id: &str, partitions: i32) {
-        self.tag = format!("{TAG}{id} {partitions}");
+        self.tag = format!("{TAG}{id} {partitions} shelf");
     }
 
     pub(super) fn tag(&self) -> &str {

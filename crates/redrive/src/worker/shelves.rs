@@ -46,6 +46,8 @@ pub(crate) struct Shelves {
     /// Claims that failed, by when another is made.
     claims: BTreeSet<(Duration, i32, ClaimId)>,
     stuck: HashSet<i32>,
+    /// Partitions that are taken over again, and on whose shelf nothing lived before.
+    spotless: HashSet<i32>,
     /// By partition: an entry of ours that is on its way, and when it was sent.
     sent: HashMap<i32, (ClaimId, u64, Duration)>,
 }
@@ -88,6 +90,7 @@ impl Shelves {
             tries: HashMap::new(),
             claims: BTreeSet::new(),
             stuck: HashSet::new(),
+            spotless: HashSet::new(),
             sent: HashMap::new(),
         })
     }
@@ -111,6 +114,12 @@ impl Shelves {
         self.tries.remove(&partition);
         self.stuck.remove(&partition);
         self.sent.remove(&partition);
+        self.spotless.remove(&partition);
+    }
+
+    /// Whether we know that nothing is lost if this shelf is empty.
+    pub(super) fn is_spotless(&self, partition: i32) -> bool {
+        self.spotless.contains(&partition)
     }
 
     /// An entry is about to be sent: one at a time is timed, and one that does not come back not for long.
@@ -163,7 +172,11 @@ impl Engine {
     /// The same again, from the start of the log.
     pub(super) fn take_over_again(&mut self, partition: i32, why: &str, now: Now) {
         info!(partition, why, "taken over again");
+        let is_spotless = self.flow.is_shelf_bare(partition) || self.shelves.is_spotless(partition);
         self.abandon(partition);
+        if is_spotless {
+            self.shelves.spotless.insert(partition);
+        }
         let is_asked_back = self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(&partition));
         if !is_asked_back && !self.is_stopping() {
             self.look_later(partition, now.steady);
