@@ -32,6 +32,8 @@ impl Picker {
         config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
         config.set("enable.partition.eof", "true").set("fetch.message.max.bytes", MOST_BYTES.to_string());
         config.set("queued.max.messages.kbytes", "4096").set("fetch.error.backoff.ms", "100");
+        // What is asked for is there: a fetch that waits for more would only hold up the next.
+        config.set("fetch.wait.max.ms", "5");
         let consumer: BaseConsumer =
             config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
         Ok(Self(Arc::new(Mutex::new(consumer))))
