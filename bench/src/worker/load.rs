@@ -27,6 +27,18 @@ impl Load {
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let topic = format!("bench-{purpose}-{}", std::process::id());
         create(cluster, &topic).await?;
+        let load = Self { topic, records };
+        load.append(cluster, bytes, keys)?;
+        Ok(load)
+    }
+
+    /// Writes as many records as it says.
+    pub(crate) fn append(
+        &self,
+        cluster: &Cluster,
+        bytes: usize,
+        keys: u64,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let producer: ThreadedProducer<DefaultProducerContext> = config(cluster)
             .set("enable.idempotence", "true")
             .set("linger.ms", "20")
@@ -34,9 +46,9 @@ impl Load {
             .set("queue.buffering.max.kbytes", "262144")
             .create()?;
         let value = vec![b'v'; bytes];
-        for n in 0..records {
+        for n in 0..self.records {
             let key = format!("key-{}", n.wrapping_mul(2_654_435_761) % keys);
-            let mut record = BaseRecord::to(&topic).key(&key).payload(&value);
+            let mut record = BaseRecord::to(&self.topic).key(&key).payload(&value);
             while let Err((error, refused)) = producer.send(record) {
                 match error {
                     KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => {
@@ -48,7 +60,7 @@ impl Load {
             }
         }
         producer.flush(Duration::from_secs(120))?;
-        Ok(Self { topic, records })
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use redrive_config::{Subscription, Surroundings};
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Topic};
 use redrive_kafka::{Admin, Outgoing, Publisher, Publishing, Reader, Refused, Settings};
-use redrive_testkit::{kafka, new_name};
+use redrive_testkit::{is_required, kafka, new_name};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,6 +35,7 @@ fn guarded() -> Option<Guarded> {
     let (Some(user), Some(password), Some(internal), Some(tools)) =
         (offered("GUEST_USER"), offered("GUEST_PASSWORD"), offered("INTERNAL"), offered("TOOLS"))
     else {
+        assert!(!is_required("sasl"), "sasl is required, and the cluster asks nobody who they are");
         eprintln!("SKIPPED: the cluster asks nobody who they are; start one: tools/kafka up --sasl");
         return None;
     };

@@ -78,9 +78,9 @@ fn each_mistake_is_told_once_and_pointed_at() {
     #[rustfmt::skip]
     let mistakes = [
         ("concurency = 5", "concurency", "unknown key"),
-        ("concurrency = 0", "0", "from 1 on"),
+        ("concurrency = 0", "0", "from 1 to"),
         ("concurrency = \"5\"", "\"5\"", "expected a whole number, found a text"),
-        ("concurrency = 99999999999", "99999999999", "from 1 on"),
+        ("concurrency = 99999999999", "99999999999", "from 1 to"),
         ("auto-create = \"yes\"", "\"yes\"", "expected true or false"),
         ("timeout = \"0s\"", "0s", "cannot be zero"),
         ("timeout = \"5\"", "", "expected a unit"),

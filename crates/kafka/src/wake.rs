@@ -26,6 +26,7 @@ impl Wake {
     }
 
     /// Sleeps until it is woken, at most this long.
+    #[allow(clippy::disallowed_methods, reason = "whoever brings something wakes it before")]
     pub(crate) fn sleep(&self, longest: Duration) {
         thread::park_timeout(longest);
     }

@@ -22,7 +22,8 @@ fn update(prices: &Prices, record: &Received) -> Result<(), Classed> {
         None => Err(Classed::not_ready(format!("there is no {item} yet"))),
         Some(known) => {
             println!("{item}: {known} -> {price}, attempt {}", record.attempt());
-            Ok(*known = price.to_owned())
+            price.clone_into(known);
+            Ok(())
         }
     }
 }

@@ -10,5 +10,5 @@ mod real;
 mod topics;
 
 pub use reading::Stored;
-pub use real::{Cluster, kafka, postgres};
+pub use real::{Cluster, is_required, kafka, postgres};
 pub use topics::{delete_group, delete_topic, new_name, new_topic, new_topic_with};

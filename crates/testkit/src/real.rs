@@ -38,13 +38,26 @@ pub fn postgres() -> Option<String> {
     offered("postgres", "REDRIVE_POSTGRES", "tools/postgres up && eval \"$(tools/postgres env)\"")
 }
 
+/// Whether `REDRIVE_REQUIRE` names this, so that its absence is a failure.
+///
+/// # Panics
+/// If it names something that is not known: it would be required in vain.
+#[must_use]
+pub fn is_required(what: &str) -> bool {
+    const KNOWN: [&str; 4] = ["kafka", "postgres", "browser", "sasl"];
+    let required = env::var("REDRIVE_REQUIRE").unwrap_or_default();
+    let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let unknown = names.clone().find(|name| !KNOWN.contains(name));
+    assert!(unknown.is_none(), "REDRIVE_REQUIRE names {unknown:?}; there are {KNOWN:?}");
+    names.any(|name| name == what)
+}
+
 fn offered(what: &str, variable: &str, remedy: &str) -> Option<String> {
     if let Some(address) = env::var(variable).ok().filter(|address| !address.is_empty()) {
         return Some(address);
     }
-    let required = env::var("REDRIVE_REQUIRE").unwrap_or_default();
     assert!(
-        !required.split(',').any(|name| name.trim() == what),
+        !is_required(what),
         "{what} is required by REDRIVE_REQUIRE, and {variable} is not set; start it: {remedy}"
     );
     // Once for each test program and server, and past the test runner, which keeps what a passing test

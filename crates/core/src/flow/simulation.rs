@@ -15,7 +15,7 @@ use world::{Faults, World};
 use super::*;
 
 fn seeds() -> u64 {
-    std::env::var("REDRIVE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_500)
+    std::env::var("REDRIVE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
 }
 
 fn first_seed() -> u64 {

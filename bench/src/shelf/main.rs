@@ -1,0 +1,62 @@
+//! What the shelf costs and how exact it is, on real Kafka, in one run.
+//!
+//! `eval "$(tools/kafka env)"` first.
+
+#[path = "../worker/clock.rs"]
+mod clock;
+mod figures;
+#[path = "../worker/load.rs"]
+mod load;
+#[allow(dead_code, reason = "the worker's measurements use the rest")]
+#[path = "../worker/machine.rs"]
+mod machine;
+mod plain;
+mod scenes;
+
+use clap::Parser;
+use redrive::Cluster;
+
+/// Measures the shelf.
+#[derive(Parser)]
+struct Args {
+    /// Kafka's addresses
+    #[arg(long, env = "REDRIVE_KAFKA")]
+    kafka: String,
+    /// Only these, by a part of their name: exact, through, retries, waiting, growth, hot
+    #[arg(long)]
+    only: Option<String>,
+    /// Records that wait at once, for what they take and how fast they are taken over
+    #[arg(long, default_value_t = 2_000_000)]
+    waiting: u64,
+    /// Short waits beside one of a month
+    #[arg(long, default_value_t = 10_000_000)]
+    short: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args = Args::parse();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::ERROR).init();
+    let cluster = Cluster::open(&args.kafka).await?;
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    println!("| measured | figure |\n|---|---|");
+    if wanted("exact") {
+        scenes::exact(&cluster).await?;
+    }
+    if wanted("through") {
+        scenes::through(&cluster).await?;
+    }
+    if wanted("retries") {
+        scenes::retries(&cluster).await?;
+    }
+    if wanted("hot") {
+        scenes::hot(&cluster).await?;
+    }
+    if wanted("waiting") {
+        scenes::waiting(&cluster, args.waiting).await?;
+    }
+    if wanted("growth") {
+        scenes::growth(&cluster, args.short).await?;
+    }
+    Ok(())
+}

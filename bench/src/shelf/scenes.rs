@@ -1,0 +1,266 @@
+//! What is measured.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redrive::{
+    Class, Classed, Cluster, Outgoing, Publisher, Publishing, Received, Running, Subscription, Worker,
+};
+use redrive_kafka::Admin;
+
+use crate::figures::Seen;
+use crate::load::{Load, PARTITIONS};
+use crate::{clock, machine, plain};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How long a record waits at a try, if it does.
+type Wait = Arc<dyn Fn(&Received) -> Option<Duration> + Send + Sync>;
+
+fn subscription(load: &str, group: &str, order_by: &str, seen: &Arc<Seen>, wait: Wait) -> Subscription {
+    let seen = seen.clone();
+    let subscription = Subscription::new(load, group).auto_create(true).concurrency(256);
+    let subscription = subscription.surge_guard("off").retry(Class::NotReady, "list(1s x100)");
+    subscription.order_by(order_by).handler(move |record: Received| {
+        if record.attempt() == 1 {
+            seen.tried();
+        }
+        let outcome = match wait(&record) {
+            Some(wait) => {
+                seen.aside(&record, wait);
+                Err(Classed::not_ready("not yet").retry_after(wait))
+            }
+            None => {
+                seen.handled(&record);
+                Ok(())
+            }
+        };
+        async move { outcome }
+    })
+}
+
+async fn start(cluster: &Cluster, subscription: Subscription) -> Result<Running> {
+    Ok(Worker::new(cluster).subscribe(subscription).start().await?)
+}
+
+fn group() -> String {
+    static GROUPS: AtomicU64 = AtomicU64::new(0);
+    format!("shelf-{}-{}", std::process::id(), GROUPS.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        clock::pause(Duration::from_millis(5)).await;
+    }
+}
+
+fn tell(what: &str, figure: &str) {
+    println!("| {what} | {figure} |");
+}
+
+/// A number that looks random, the same for a record each time.
+fn mixed(record: &Received) -> u64 {
+    let mixed = (record.at.offset as u64) << 8 | record.at.partition as u64;
+    let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
+}
+
+/// Random waits of 1 to 30 s while the rest flows.
+pub(crate) async fn exact(cluster: &Cluster) -> Result<()> {
+    eprintln!("exact: 2M records, one in ten waits 1 to 30 s");
+    let load = Load::write(cluster, "exact", 2_000_000, 100, 10_000).await?;
+    let seen = Arc::new(Seen::default());
+    let wait: Wait = Arc::new(|record| {
+        let waits = record.attempt() == 1 && mixed(record).is_multiple_of(10);
+        waits.then(|| Duration::from_millis(1_000 + mixed(record) / 10 % 29_000))
+    });
+    let running = start(cluster, subscription(&load.topic, &group(), "none", &seen, wait)).await?;
+    until(|| seen.first_tries.load(Ordering::Relaxed) == load.records).await;
+    seen.all_tried();
+    until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
+    let rate = load.records as f64 / seen.first_tries_took().as_secs_f64();
+    tell(
+        "200k of 2M records wait 1 to 30 s",
+        &format!("{}; first tries at {:.0}k/s", seen.lateness(), rate / 1e3),
+    );
+    Ok(running.stop().await?)
+}
+
+/// Through the shelf and back, beside plain producing and consuming of the same bytes.
+pub(crate) async fn through(cluster: &Cluster) -> Result<()> {
+    eprintln!("through the shelf and back");
+    let load = Load::write(cluster, "through", 300_000, 1_024, 10_000).await?;
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let plain = plain::produce_and_consume(cluster, load.records, 1_024).await?;
+        let seen = Arc::new(Seen::default());
+        let wait: Wait = Arc::new(|record| (record.attempt() == 1).then(|| Duration::from_millis(1)));
+        let running = start(cluster, subscription(&load.topic, &group(), "none", &seen, wait)).await?;
+        until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
+        let rate = load.records as f64 / seen.since_first().as_secs_f64();
+        running.stop().await?;
+        eprintln!("  {rate:.0}/s beside {plain:.0}/s");
+        ratios.push((rate / plain, rate, plain));
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (ratio, rate, plain) = ratios[1];
+    let figure = format!("{:.0}k/s beside {:.0}k/s plain: {ratio:.2}", rate / 1e3, plain / 1e3);
+    tell("300k records of 1 KiB through the shelf and back", &figure);
+    Ok(())
+}
+
+/// One in ten not ready once, tried again after 2 s: without order, and in the order of keys.
+pub(crate) async fn retries(cluster: &Cluster) -> Result<()> {
+    eprintln!("retries: 200k records over 10k keys");
+    let load = Load::write(cluster, "retries", 200_000, 100, 10_000).await?;
+    let never: Wait = Arc::new(|_| None);
+    let sometimes: Wait = Arc::new(|record| {
+        (record.attempt() == 1 && mixed(record).is_multiple_of(10)).then(|| Duration::from_secs(2))
+    });
+    for (name, order_by) in [("without order", "none"), ("in key order", "key")] {
+        let mut rates = Vec::new();
+        for wait in [never.clone(), sometimes.clone()] {
+            let seen = Arc::new(Seen::default());
+            let running = start(cluster, subscription(&load.topic, &group(), order_by, &seen, wait)).await?;
+            until(|| seen.first_tries.load(Ordering::Relaxed) >= load.records * 9 / 10).await;
+            seen.all_tried();
+            until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
+            let total = seen.since_first();
+            rates.push(load.records as f64 * 0.9 / seen.first_tries_took().as_secs_f64());
+            running.stop().await?;
+            if rates.len() == 2 {
+                let floor = seen.longest_chain() * 2;
+                let figure = format!(
+                    "{:.2} s over a floor of {floor} s; {} out of order; {}; first nine tenths tried at {:.2} of the rate \
+                     without failures",
+                    total.as_secs_f64(),
+                    seen.violations(),
+                    seen.lateness(),
+                    rates[1] / rates[0],
+                );
+                tell(&format!("200k records over 10k keys, 10% tried again after 2 s, {name}"), &figure);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One lane with many followers behind a leader that fails five times, beside all others.
+pub(crate) async fn hot(cluster: &Cluster) -> Result<()> {
+    const FOLLOWERS: u64 = 100_000;
+    eprintln!("hot lane");
+    let load = Load::write(cluster, "hot", 500_000, 100, 10_000).await?;
+    let publisher = Publisher::new(cluster.settings(), &Publishing::default())?;
+    let hot = |_| Outgoing::to(load.topic.parse().expect("a name")).key("hot").value("h");
+    let sent: Vec<_> = (0..FOLLOWERS).map(hot).map(|one| publisher.publish(one)).collect();
+    for one in sent {
+        one.await?;
+    }
+    let more = Load { topic: load.topic.clone(), records: 500_000 };
+    more.append(cluster, 100, 10_000)?;
+    let others = load.records + more.records;
+    let mut rates = Vec::new();
+    for fails in [false, true] {
+        let seen = Arc::new(Seen::default());
+        let counted = Arc::new(AtomicU64::new(0));
+        let leader = Arc::new(AtomicU64::new(u64::MAX));
+        let wait: Wait = {
+            let (counted, leader) = (counted.clone(), leader.clone());
+            Arc::new(move |record| {
+                if record.key.as_deref() != Some(&b"hot"[..]) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    return None;
+                }
+                let first = leader.fetch_min(record.at.offset as u64, Ordering::Relaxed);
+                let leads = first.min(record.at.offset as u64) == record.at.offset as u64;
+                (fails && leads && record.attempt() <= 5).then(|| Duration::from_secs(1))
+            })
+        };
+        let running = start(cluster, subscription(&load.topic, &group(), "key", &seen, wait)).await?;
+        until(|| counted.load(Ordering::Relaxed) == others).await;
+        rates.push(others as f64 / seen.since_first().as_secs_f64());
+        until(|| seen.handled.load(Ordering::Relaxed) == others + FOLLOWERS).await;
+        if fails {
+            let figure = format!(
+                "other lanes at {:.2} of their rate without it ({:.0}k/s); drained after {:.1} s; {} out of order",
+                rates[1] / rates[0],
+                rates[0] / 1e3,
+                seen.since_first().as_secs_f64(),
+                seen.violations(),
+            );
+            tell("100k followers behind a leader that fails 5 times, 1 s apart", &figure);
+        }
+        running.stop().await?;
+    }
+    Ok(())
+}
+
+/// Many records that wait: what they take, and how fast they are taken over.
+pub(crate) async fn waiting(cluster: &Cluster, records: u64) -> Result<()> {
+    eprintln!("{records} records wait");
+    let load = Load::write(cluster, "waiting", records, 100, records).await?;
+    let (seen, group) = (Arc::new(Seen::default()), group());
+    let before = machine::resident();
+    let wait: Wait = Arc::new(|_| Some(Duration::from_secs(3_600)));
+    // Without what this program itself remembers of each record.
+    let make = |wait: Wait| {
+        let seen = seen.clone();
+        let subscription = Subscription::new(&load.topic, &group).auto_create(true).concurrency(256);
+        subscription.surge_guard("off").retry(Class::NotReady, "list(1h x3)").handler(
+            move |record: Received| {
+                seen.tried();
+                let wait = wait(&record).unwrap_or_default();
+                async move { Err::<(), _>(Classed::not_ready("not yet").retry_after(wait)) }
+            },
+        )
+    };
+    let running = start(cluster, make(wait.clone())).await?;
+    let mut status = running.statuses()[0].clone();
+    status.wait_for(|status| status.counts.shelved == records).await?;
+    let rate = records as f64 / seen.since_first().as_secs_f64();
+    clock::pause(Duration::from_secs(5)).await;
+    let resident = machine::resident();
+    running.stop().await?;
+    let began = clock::now();
+    let running = start(cluster, make(wait)).await?;
+    let mut status = running.statuses()[0].clone();
+    status.wait_for(|status| status.marks.len() == PARTITIONS as usize).await?;
+    let took = began.elapsed();
+    let figure = format!(
+        "resident {before:.0} MB before, {resident:.0} MB with them, {:.0} MB after a take-over that took {:.1} s \
+         ({:.0}k/s); set aside at {:.0}k/s",
+        machine::resident(),
+        took.as_secs_f64(),
+        records as f64 / took.as_secs_f64() / 1e3,
+        rate / 1e3,
+    );
+    tell(&format!("{records} records of 100 bytes wait"), &figure);
+    Ok(running.stop().await?)
+}
+
+/// One record that waits a month beside many short waits: how long the log is in the end.
+pub(crate) async fn growth(cluster: &Cluster, records: u64) -> Result<()> {
+    eprintln!("{records} short waits beside one of a month");
+    let load = Load::write(cluster, "growth", records, 100, 10_000).await?;
+    let (seen, group) = (Arc::new(Seen::default()), group());
+    let month = Duration::from_secs(30 * 24 * 3_600);
+    let wait: Wait = Arc::new(move |record| match (record.at.partition, record.at.offset) {
+        (0, 0) => Some(month),
+        _ => (record.attempt() == 1).then(|| Duration::from_millis(5)),
+    });
+    let running = start(cluster, subscription(&load.topic, &group, "none", &seen, wait)).await?;
+    let admin = Admin::new(cluster.settings())?;
+    let shelf = format!("{}.{group}.shelf", load.topic).parse()?;
+    let mut longest = 0;
+    while seen.handled.load(Ordering::Relaxed) < load.records - 1 {
+        clock::pause(Duration::from_secs(1)).await;
+        longest = longest.max(admin.span(&shelf, PARTITIONS).await?);
+    }
+    let figure = format!(
+        "at most {longest} entries in its {PARTITIONS} partitions at a time, about {:.0} MB each",
+        longest as f64 / f64::from(PARTITIONS) * 900.0 / 1e6
+    );
+    tell(&format!("one record waits 30 days, {records} wait 5 ms"), &figure);
+    Ok(running.stop().await?)
+}
