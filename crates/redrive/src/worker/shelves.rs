@@ -17,6 +17,7 @@ use super::engine::{Engine, chain};
 use super::troubles::About;
 use super::{News, back_off};
 use crate::Error;
+use crate::clock::Clock;
 
 /// What an entry takes of the log beside its key, value and headers.
 const FRAME: usize = 70;
@@ -185,6 +186,11 @@ impl Engine {
 
     /// What was read of the shelves.
     pub(super) fn tailed(&mut self, all: Vec<Tailed>) {
+        if self.is_stopping() || !self.giving_up.is_empty() {
+            // What was just read back may be all that was missing.
+            let now = self.clock.now();
+            self.saving.hurry(now);
+        }
         for Tailed { partition, turn, what } in all {
             if self.shelves.turns.get(&partition) != Some(&turn) {
                 continue;
@@ -277,7 +283,8 @@ impl Engine {
     /// Has the group accept a commit: a claim without it may be one that came too late.
     pub(super) fn prove(&mut self, partition: i32, claim: ClaimId, at: i64) {
         let (consumer, topic, news) = (self.consumer.clone(), self.shelves.topic.clone(), self.news.clone());
-        let clock = self.clock.clone();
+        // Not a wait of the subscription's: nobody turns a clock for it.
+        let clock = Clock::system();
         let task = tokio::spawn(async move {
             for tries in 0.. {
                 let mark = Mark { partition, offset: at + 1, metadata: String::new() };
