@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::flow::{Flow, Now};
-use redrive_core::{Class, Failure};
+use redrive_core::{Class, Failure, Topic};
 use redrive_kafka::Transacting as TransactionSettings;
-use redrive_kafka::{Error as KafkaError, Mark, Refusal, TransactionFailed, Transactions};
+use redrive_kafka::{
+    Error as KafkaError, GroupMetadata, Mark, Outgoing, Refusal, TransactionFailed, Transactions,
+};
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 
@@ -253,19 +255,7 @@ impl Engine {
         ];
         let news = self.news.clone();
         tokio::spawn(async move {
-            let mut transactions = transactions.lock_owned().await;
-            let result = transactions.run_all(outgoing, all, group).await;
-            // Nobody else has this transactional id: whoever fenced it off was the broker, by a timeout.
-            if let Err(failed) = &result
-                && failed.ends_the_producer()
-            {
-                warn!(error = chain(failed), "the transactional producer is made anew");
-                if let Err(error) = transactions.renew().await {
-                    warn!(error = chain(&error), "the transactional producer could not be made anew");
-                }
-            }
-            let result = result.map_err(Failed::Transaction);
-            drop(transactions);
+            let result = run(transactions, outgoing, all, group).await.map_err(Failed::Transaction);
             let partitions = partitions.into_iter().collect();
             let _ = news.send(News::Saved(Saved { marks, partitions, sources, result }));
         });
@@ -400,4 +390,26 @@ impl Engine {
             output.refuse(at, Failure::from_error(error).presumably(Class::Permanent));
         }
     }
+}
+
+/// Runs a transaction, and makes the producer anew if it did not survive that: whoever runs the next one
+/// finds one that works.
+pub(super) async fn run(
+    transactions: Arc<Mutex<Transactions>>,
+    outgoing: Vec<Outgoing>,
+    marks: Vec<(Topic, Vec<Mark>)>,
+    group: GroupMetadata,
+) -> Result<(), TransactionFailed> {
+    let mut transactions = transactions.lock_owned().await;
+    let result = transactions.run_all(outgoing, marks, group).await;
+    // Nobody else has this transactional id: whoever fenced it off was the broker, by a timeout.
+    if let Err(failed) = &result
+        && failed.ends_the_producer()
+    {
+        warn!(error = chain(failed), "the transactional producer is made anew");
+        if let Err(error) = transactions.renew().await {
+            warn!(error = chain(&error), "the transactional producer could not be made anew");
+        }
+    }
+    result
 }

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::engine::{Engine, chain};
 use super::troubles::About;
-use super::{News, back_off};
+use super::{News, back_off, saving};
 use crate::Error;
 use crate::clock::Clock;
 
@@ -265,8 +265,7 @@ impl Engine {
             let mark = Mark { partition, offset: 0, metadata: String::new() };
             let marks = vec![(self.shelves.topic.clone(), vec![mark])];
             tokio::spawn(async move {
-                let transactions = transactions.lock_owned().await;
-                if let Err(error) = transactions.run_all(vec![outgoing], marks, group).await {
+                if let Err(error) = saving::run(transactions, vec![outgoing], marks, group).await {
                     failed(chain(&error));
                 }
             });
