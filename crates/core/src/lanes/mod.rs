@@ -68,16 +68,6 @@ pub struct Ahead {
     pub is_out: bool,
 }
 
-/// Nothing waits anywhere but in memory.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Nothing;
-
-impl Shelved for Nothing {
-    fn of(&self, _: &Bytes) -> Option<Ahead> {
-        None
-    }
-}
-
 /// The lanes of one source partition, as far as they are in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
@@ -148,11 +138,6 @@ impl Lanes {
     /// A letter that closed the lane was dealt with: the lane is open again unless another closes it.
     pub fn resolve(&mut self, key: &Bytes, letter: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
         self.change(Some(key), shelf, steps, |lane, _, _| lane.open(letter));
-    }
-
-    /// What waits on the shelf has changed: the lane may go on.
-    pub fn look(&mut self, key: Option<&Bytes>, shelf: &impl Shelved, steps: &mut Vec<Step>) {
-        self.change(key, shelf, steps, |_, _, _| {});
     }
 
     /// A lane that this letter closes already, as found when taking over.

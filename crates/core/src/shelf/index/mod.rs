@@ -120,13 +120,6 @@ impl Index {
         }
     }
 
-    /// The record's newest entry stands elsewhere in the shelf.
-    pub fn set_at(&mut self, origin: i64, at: i64) {
-        if let Some(id) = self.find(origin) {
-            self.arena[id].set_at(at);
-        }
-    }
-
     /// The record is not to run any more.
     pub fn set_cancelled(&mut self, origin: i64) {
         if let Some(id) = self.find(origin) {

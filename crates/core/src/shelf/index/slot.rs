@@ -111,10 +111,6 @@ impl Slot {
         self.marks = self.marks & !STAGE | bits << 5;
     }
 
-    pub(super) fn set_at(&mut self, at: i64) {
-        self.at = pack(at);
-    }
-
     pub(super) fn set_due(&mut self, due: Timestamp) {
         self.due = pack(due.millis());
     }

@@ -58,7 +58,6 @@ enum Deed {
     Remove(i64),
     Stage(i64, Stage),
     Due(i64, i64),
-    At(i64, i64),
     Cancel(i64),
     Offer(i64),
     Pop(i64),
@@ -81,7 +80,6 @@ fn deed(origins: i64) -> impl Strategy<Value = Deed> {
         3 => origin.clone().prop_map(Deed::Remove),
         5 => (origin.clone(), stage).prop_map(|(origin, stage)| Deed::Stage(origin, stage)),
         4 => (origin.clone(), due.clone()).prop_map(|(origin, due)| Deed::Due(origin, due)),
-        1 => (origin.clone(), due.clone()).prop_map(|(origin, at)| Deed::At(origin, at)),
         1 => origin.clone().prop_map(Deed::Cancel),
         1 => origin.prop_map(Deed::Offer),
         4 => due.prop_map(Deed::Pop),
@@ -114,10 +112,6 @@ fn act(index: &mut Index, model: &mut Model, deed: &Deed) {
         Deed::Due(origin, millis) => {
             index.set_due(origin, at(millis));
             model.records.entry(origin).and_modify(|record| record.due = at(millis));
-        }
-        Deed::At(origin, at) => {
-            index.set_at(origin, at);
-            model.records.entry(origin).and_modify(|record| record.at = at);
         }
         Deed::Cancel(origin) => {
             index.set_cancelled(origin);
