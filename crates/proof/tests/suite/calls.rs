@@ -79,6 +79,19 @@ impl Calls {
         self.0.lines.iter().filter_map(attempt).collect()
     }
 
+    /// Which processes began each attempt at a record, in their order.
+    pub(crate) fn processes(&self, wanted: Spot) -> BTreeMap<u32, Vec<u32>> {
+        let mut processes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for line in &self.0.lines {
+            if let Line::Start { process, spot, attempt, .. } = line
+                && *spot == wanted
+            {
+                processes.entry(*attempt).or_default().push(*process);
+            }
+        }
+        processes
+    }
+
     /// How many calls of the handler began in this process.
     pub(crate) fn starts_in(&self, wanted: u32) -> usize {
         let is_it = |line: &&Line| matches!(line, Line::Start { process, .. } if *process == wanted);
