@@ -13,7 +13,10 @@ mod secrets;
 mod typed;
 
 pub use docs::reference;
-pub use meant::{Brokers, Config, Handler, Kafka, Property, ShelfLimits, Subscription};
+pub use meant::{
+    Brokers, Config, Handler, Kafka, Log, LogFormat, LogLevel, Property, Server, ShelfLimits, Subscription,
+    Token,
+};
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;
 

@@ -302,3 +302,28 @@ fn the_culprit_itself_and_the_keys_around_it_are_shown() {
     let report = refused("[kafka]\nbrokers = \"b\"\nx = \n[nex").to_string();
     assert!(report.contains("4 | [nex"), "{report}");
 }
+
+#[test]
+fn an_address_that_others_can_reach_needs_a_token() {
+    let file =
+        |server: &str| format!("kafka.brokers = \"b\"\n[server]\n{server}\n[log]\nformat = \"json\"\n");
+    let text = file("listen = \"0.0.0.0:8790\"");
+    let report = refused(&text);
+    assert_eq!(shown(&text, &report)[0].0, "\"0.0.0.0:8790\"", "{report}");
+    assert!(report.to_string().contains("server.token"), "{report}");
+    let config =
+        read("redrive.toml", &file("listen = \"0.0.0.0:1\"\ntoken = \"${KAFKA_PASSWORD}\""), HERE).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    assert!(read("redrive.toml", &file("listen = \"[::1]:1\""), HERE).is_ok());
+    for wrong in ["listen = \"localhost\"", "listen = \"127.0.0.1\"", "token = \"\""] {
+        refused(&file(wrong));
+    }
+}
+
+#[test]
+fn a_name_stands_for_one_subscription() {
+    let two =
+        subscription("name = \"pay\"") + "[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nname = \"pay\"\n";
+    assert!(refused(&two).to_string().contains("another subscription has the same name"));
+    assert!(refused(&subscription("name = \"a/b\"")).to_string().contains("TOPIC/GROUP"));
+}

@@ -140,6 +140,22 @@ pub(super) fn same_group<'a>(typed: impl Iterator<Item = &'a At<Subscription>>, 
     }
 }
 
+/// A name stands for one subscription, and cannot be taken for a topic and a group.
+pub(super) fn same_name<'a>(typed: impl Iterator<Item = &'a At<Subscription>>, problems: &mut Vec<Problem>) {
+    let mut seen = Vec::new();
+    for name in typed.filter_map(|subscription| subscription.name.as_ref()) {
+        if name.value.0.contains('/') {
+            let message = "a name cannot have a slash in it: it would look like TOPIC/GROUP";
+            problems.push(Problem::error(name.span.clone(), message).help("write it with - instead"));
+        }
+        if seen.contains(&&name.value.0) {
+            let message = "another subscription has the same name";
+            problems.push(Problem::error(name.span.clone(), message).help("give it one of its own"));
+        }
+        seen.push(&name.value.0);
+    }
+}
+
 /// A topic that Redrive writes for one purpose of one subscription must not serve any other.
 pub(super) fn shared_topics(subscriptions: &[Resolved], problems: &mut Vec<Problem>) {
     let mut seen: Vec<&Topic> = Vec::new();

@@ -1,11 +1,14 @@
 //! The file as meant: defaults filled in, rules and policies resolved, contradictions refused.
 
 mod conflicts;
+mod process;
 mod rules;
 mod subscription;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_core::lanes::Followers;
@@ -17,6 +20,8 @@ use redrive_core::{Rules, Topic};
 use crate::problem::{Problem, Report};
 use crate::typed;
 
+pub use process::{Log, LogFormat, LogLevel, Server, Token};
+
 /// A configuration that can be run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -24,6 +29,10 @@ pub struct Config {
     pub kafka: Kafka,
     /// The name of the service, as dead letters tell it.
     pub service: Option<String>,
+    /// Where a process tells of itself.
+    pub server: Server,
+    /// What it writes to stderr.
+    pub log: Log,
     /// What is consumed, and how.
     pub subscriptions: Vec<Subscription>,
     /// What is hardly meant but harmless.
@@ -37,6 +46,10 @@ pub struct Kafka {
     pub brokers: Brokers,
     /// Settings of librdkafka.
     pub properties: Vec<Property>,
+    /// Where the embedded broker listens.
+    pub listen: SocketAddr,
+    /// The folder of the embedded broker; without one everything is in memory.
+    pub data: Option<PathBuf>,
 }
 
 /// A setting of librdkafka; its value may be secret and is never shown.
@@ -61,6 +74,7 @@ pub enum Brokers {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "each field is the key of its name, described in the reference")]
 pub struct Subscription {
+    pub name: Option<String>,
     pub topic: Topic,
     pub group: String,
     pub handler: Option<Handler>,
@@ -119,6 +133,7 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
         subscriptions.extend(subscription::resolve(subscription, defaults, &global, &mut problems));
     }
     conflicts::same_group(typed.clone(), &mut problems);
+    conflicts::same_name(typed.clone(), &mut problems);
     conflicts::shared_topics(&subscriptions, &mut problems);
     // A subscription that could not be read may be the one that a rule is for.
     if subscriptions.len() == typed.count() {
@@ -126,7 +141,9 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     }
     let subscriptions = subscriptions.into_iter().map(|resolved| resolved.subscription).collect();
     let service = file.service.as_ref().map(|service| service.value.0.clone());
-    (Config { kafka, service, subscriptions, warnings: Report::default() }, problems)
+    let server = Server::from_typed(file.server.as_ref().map(|server| &server.value), &mut problems);
+    let log = Log::from_typed(file.log.as_ref().map(|log| &log.value));
+    (Config { kafka, service, server, log, subscriptions, warnings: Report::default() }, problems)
 }
 
 impl Kafka {
@@ -138,7 +155,17 @@ impl Kafka {
         };
         let properties = typed.and_then(|kafka| kafka.properties.as_ref());
         let properties = properties.map(|properties| properties.value.0.clone()).unwrap_or_default();
-        Self { brokers, properties }
+        let listen = typed.and_then(|kafka| kafka.listen.as_ref()).map(|listen| listen.value);
+        let data = typed.and_then(|kafka| kafka.data.as_ref()).map(|data| PathBuf::from(&data.value.0));
+        Self { brokers, properties, listen: listen.unwrap_or(process::BROKER), data }
+    }
+}
+
+impl Subscription {
+    /// What commands, metrics and logs call it: its name, or `TOPIC/GROUP`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}/{}", self.topic, self.group))
     }
 }
 

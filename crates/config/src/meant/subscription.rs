@@ -76,6 +76,7 @@ pub(super) fn resolve(
     let concurrency = count(typed.concurrency.as_ref()).unwrap_or(NonZeroU32::MIN.saturating_add(63));
     let timeout = typed.timeout.as_ref().map_or(Duration::from_secs(30), |timeout| timeout.value);
     let subscription = Subscription {
+        name: typed.name.as_ref().map(|name| name.value.0.clone()),
         topic: topic.clone(),
         group: group.clone(),
         handler: handler(typed),

@@ -1,5 +1,6 @@
 //! Every table and key of the file.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use redrive_core::classify::{Pattern, Statuses};
@@ -7,6 +8,8 @@ use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start};
 use redrive_core::{Class, Policy, Topic};
+
+use crate::meant::{LogFormat, LogLevel};
 
 use super::Need::{Default, Optional, Required};
 use super::{At, ByClass, Count, Flag, Guarded, Properties, Size, Text};
@@ -18,6 +21,10 @@ table! {
         "kafka" kafka: Kafka, Required;
         /// The name of the service, as dead letters tell it.
         "service" service: Text, Optional;
+        /// Where `redrive run` tells of its health, its metrics and its subscriptions.
+        "server" server: Server, Optional;
+        /// What `redrive run` writes to stderr.
+        "log" log: Log, Optional;
         /// What holds for every subscription that does not say otherwise.
         "defaults" defaults: Defaults, Optional;
         /// A topic, the group that consumes it, and what happens to its records. Repeat it for each.
@@ -32,6 +39,32 @@ table! {
         "brokers" brokers: Text, Required;
         /// Settings of librdkafka, passed on as they are. Their values are never printed.
         "properties" properties: Properties, Optional;
+        /// Where the embedded broker of `redrive run` listens, and where the other commands find it.
+        "listen" listen: SocketAddr, Default("127.0.0.1:9092");
+        /// The folder in which the embedded broker keeps everything; without it all is in memory and gone at the end.
+        "data" data: Text, Optional;
+    }
+}
+
+table! {
+    /// Where `redrive run` tells of its health (`/healthz`, `/readyz`), its metrics (`/metrics`) and its
+    /// subscriptions (`/api/v1/subscriptions`).
+    Server {
+        /// The address; port 0 takes a free one. One that others can reach is refused without a token.
+        "listen" listen: SocketAddr, Default("127.0.0.1:8790");
+        /// Who has it may ask: `Authorization: Bearer TOKEN`. `/healthz` and `/readyz` need none, and tell
+        /// nobody else more than whether.
+        "token" token: Text, Optional;
+    }
+}
+
+table! {
+    /// What `redrive run` writes to stderr: an event for each decision.
+    Log {
+        /// For people or for programs.
+        "format" format: LogFormat, Default("text");
+        /// The least that is written.
+        "level" level: LogLevel, Default("info");
     }
 }
 
@@ -79,6 +112,8 @@ table! {
         "topic" topic: Topic, Required;
         /// The consumer group.
         "group" group: Text, Required;
+        /// What commands may call it, beside `TOPIC/GROUP`.
+        "name" name: Text, Optional;
         /// What handles the records; absent where the program brings its own handler.
         "handler" handler: Handler, Optional;
         /// The class of whatever no rule matches.

@@ -1,6 +1,7 @@
 //! The values that stand at the ends: texts with a grammar, choices, counts, switches.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::str::FromStr;
@@ -18,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::reader::Node;
 use super::{At, Reader, Shape, Typed};
-use crate::meant::Property;
+use crate::meant::{LogFormat, LogLevel, Property};
 use crate::problem::Problem;
 
 /// Any text but an empty one.
@@ -94,6 +95,10 @@ texts! {
         "off" => Ok(Self(None)),
         _ => text.parse().map(|guard| Self(Some(guard))),
     };
+    SocketAddr: "an address", ["127.0.0.1:8790", "[::1]:8790"], |text| text.parse().map_err(|_| Misspelt {
+        help: Some("write the numbers of the address and a port, such as 127.0.0.1:8790".to_owned()),
+        ..misspelt(text, "this is not an address to listen on")
+    });
     MaxLoss: "a limit", ["1% over 5m"], str::parse;
     Pattern: "a regular expression", ["^timeout after \\\\d+ ms$"], str::parse;
     Statuses: "a status", ["404", "5xx", "500-599"], str::parse;
@@ -124,6 +129,8 @@ choices! {
     Blocking: "what an outage stops", Self::NAMES.to_vec();
     LetterPartition: "a choice of a partition", Self::NAMES.to_vec();
     Payload: "a choice of what is written", Self::NAMES.to_vec();
+    LogFormat: "a format", Self::NAMES.to_vec();
+    LogLevel: "a level", Self::NAMES.to_vec();
 }
 
 fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {

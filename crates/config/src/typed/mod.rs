@@ -11,7 +11,7 @@ mod leaves;
 mod reader;
 mod shape;
 
-pub(crate) use file::{Classify, Defaults, File, Kafka, Shelf, Subscription};
+pub(crate) use file::{Classify, Defaults, File, Kafka, Log, Server, Shelf, Subscription};
 pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Properties, Size, Text};
 pub(crate) use reader::{At, Reader};
 pub(crate) use shape::{Field, Need, Shape, Table};
