@@ -11,6 +11,7 @@ pub mod duration;
 pub mod failure;
 pub mod flow;
 pub mod headers;
+pub mod histogram;
 pub mod lanes;
 pub mod letter;
 pub mod offsets;

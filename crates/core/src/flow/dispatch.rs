@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use super::gate::Gate;
 use super::ticket::Place;
 use super::{Action, Attempt, Flow, Id, Notice, Now, Slot};
 use crate::settings::Blocking;
@@ -15,7 +16,7 @@ impl Flow {
     pub fn advance(&mut self, now: Now) {
         self.wall = now.wall;
         self.wake(now.steady);
-        if self.stopping {
+        if self.stopping || self.paused {
             return;
         }
         if !self.gates.is_empty() {
@@ -32,7 +33,8 @@ impl Flow {
     pub fn next_wake(&mut self, now: Now) -> Option<Duration> {
         let release = self.next_release(now);
         let parked = self.parked.peek().map(|Reverse((due, _))| *due);
-        let gates = self.gates.values().filter(|gate| gate.probing.is_none()).map(|gate| gate.until);
+        let may_probe = |gate: &&Gate| gate.probing.is_none() && !self.paused;
+        let gates = self.gates.values().filter(may_probe).map(|gate| gate.until);
         gates.chain(parked).chain(release).min()
     }
 

@@ -4,10 +4,12 @@
 //! gate in an outage, and says which offsets are complete. It does nothing itself: whoever acts
 //! takes its [`Action`]s and tells what came of them.
 
+mod adopting;
 mod cache;
 mod carrying;
 mod dispatch;
 mod gate;
+mod gauges;
 mod loss;
 mod partition;
 mod returning;
@@ -29,6 +31,7 @@ use std::time::Duration;
 
 use crate::class::Class;
 use crate::failure::Failure;
+use crate::histogram::Histogram;
 use crate::lanes::{Followers, Lanes, Step};
 use crate::offsets::{Offsets, Progress, Ranges, Started};
 use crate::record::Record;
@@ -43,6 +46,8 @@ use partition::{Partition, Partitions};
 use surge::Surge;
 use ticket::{Lane, Place, Tickets};
 
+pub use adopting::Adopted;
+pub use gauges::{ByDue, Gauges};
 pub use taking_over::Located;
 pub use ticket::{Burial, Id, Past, Ticket};
 
@@ -305,6 +310,8 @@ pub struct Flow {
     steps: Vec<Step>,
     counts: Counts,
     stopping: bool,
+    /// Somebody wants nothing to start for a while.
+    paused: bool,
     /// Claims so far.
     claims: u32,
     /// Partitions whose shelf has something to be written.
@@ -312,6 +319,8 @@ pub struct Flow {
     /// Records that came back from a shelf, or are on their way.
     returns: usize,
     cache: Cache,
+    /// How long after their due times records came back.
+    lateness: Histogram,
     /// The time of the last call that told it.
     wall: Timestamp,
 }
@@ -341,10 +350,12 @@ impl Flow {
             steps: Vec::new(),
             counts: Counts::default(),
             stopping: false,
+            paused: false,
             claims: 0,
             writers: BTreeSet::new(),
             returns: 0,
             cache,
+            lateness: Histogram::default(),
             wall: Timestamp::from_millis(0),
         }
     }

@@ -26,7 +26,8 @@ impl Flow {
 
     /// Partitions of which something may be released now.
     fn releasable(&self) -> Vec<i32> {
-        let is_open = !self.stopping && !self.gates.contains_key(&None) && self.has_room_for_returns();
+        let is_open =
+            !self.stopping && !self.paused && !self.gates.contains_key(&None) && self.has_room_for_returns();
         let all = self.partitions.iter().filter(|(number, partition)| {
             let open = !partition.held && !partition.draining && !self.gates.contains_key(&Some(*number));
             let waits = |aside: &Aside| aside.owner.is_running() && !aside.owner.shelf.waiting.is_empty();
@@ -154,6 +155,7 @@ impl Flow {
             shelved: Some(wait.done()),
         };
         self.counts.released += 1;
+        self.lateness.observe(self.wall.since(wait.due()), 1);
         partition.bytes += bytes;
         self.bytes += bytes;
         if cancelled {

@@ -7,6 +7,7 @@ use super::*;
 use crate::classify::Classifier;
 use crate::failure::{Cause, Failure};
 use crate::headers::Headers;
+use crate::policy::Policy;
 use crate::route::{Exhausted, PerClass, Strategy as Waiting};
 
 fn settings(concurrency: u32) -> Settings {
@@ -461,4 +462,75 @@ proptest! {
         prop_assert_eq!(flow.in_memory(), 0);
         prop_assert_eq!(flow.running(), 0);
     }
+}
+
+#[test]
+fn nothing_starts_while_it_is_paused_and_nothing_is_lost_or_reordered() {
+    let mut bench = Bench::new(settings(4));
+    bench.arrive(0, "a");
+    bench.arrive(1, "b");
+    bench.flow.pause(true);
+    // What runs may end, and fail; neither its retry nor the next of its lane starts.
+    bench.end(0, failure(Class::Transient));
+    bench.end(1, Ok(()));
+    bench.arrive(2, "a");
+    bench.arrive(3, "c");
+    bench.pass(60_000);
+    assert_eq!(bench.offsets(), [0; 0]);
+    assert!(bench.flow.next_wake(at(bench.now)).is_none_or(|wake| wake > at(bench.now).steady));
+    bench.flow.pause(false);
+    bench.go();
+    assert_eq!(bench.offsets(), [3, 0], "the first of each lane");
+    bench.end(0, Ok(()));
+    assert_eq!(bench.offsets(), [3, 2]);
+    bench.end(3, Ok(()));
+    bench.end(2, Ok(()));
+    assert_eq!(bench.flow.marks().collect::<Vec<_>>(), [(0, 4)]);
+}
+
+#[test]
+fn an_outage_is_not_probed_while_it_is_paused() {
+    let mut bench = Bench::new(settings(4));
+    bench.arrive(0, "a");
+    bench.end(0, failure(Class::Outage));
+    bench.flow.pause(true);
+    bench.pass(60_000);
+    assert_eq!(bench.offsets(), [0; 0]);
+    assert_eq!(bench.flow.next_wake(at(bench.now)), None, "nobody looks again and again");
+    bench.flow.pause(false);
+    bench.go();
+    assert_eq!(bench.offsets(), [0]);
+}
+
+#[test]
+fn other_rules_and_limits_hold_from_the_next_decision_on() {
+    let mut bench = Bench::new(settings(2));
+    for (offset, key) in [(0, "a"), (1, "b"), (2, "c"), (3, "d")] {
+        bench.arrive(offset, key);
+    }
+    bench.end(0, failure(Class::Transient));
+    assert_eq!(bench.offsets(), [1, 2]);
+    let mut rules = bench.flow.settings.rules.clone();
+    rules.policies[Class::Transient] = Policy::NEVER;
+    let one = NonZeroU32::MIN;
+    bench.flow.adopt(Adopted {
+        rules,
+        concurrency: one,
+        retry_concurrency: one,
+        surge_guard: None,
+        max_loss: None,
+    });
+    // What runs beyond the lower limit ends first.
+    bench.end(1, Ok(()));
+    assert_eq!(bench.offsets(), [2]);
+    bench.end(2, Ok(()));
+    assert_eq!(bench.offsets(), [3]);
+    bench.end(3, Ok(()));
+    // The wait that was decided upon stays; what follows it is decided by the new rules.
+    bench.pass(99);
+    assert_eq!(bench.offsets(), [0; 0]);
+    bench.pass(1);
+    bench.end(0, failure(Class::Transient));
+    assert_eq!(bench.bury_all(), 1);
+    assert_eq!(bench.flow.marks().collect::<Vec<_>>(), [(0, 4)]);
 }
