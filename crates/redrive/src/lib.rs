@@ -44,9 +44,9 @@ pub use cluster::Cluster;
 pub use error::Error;
 pub use handler::{BatchHandler, Handler, Received};
 pub use listener::{Event, Listener, Told};
-pub use status::{Problem, Status};
+pub use status::{Failures, Pause, Problem, State, Status, Tally};
 pub use subscription::Subscription;
-pub use worker::{Running, Worker, stop_signal};
+pub use worker::{Control, Running, Unchangeable, Worker, stop_signal};
 
 pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
 pub use redrive_core::{

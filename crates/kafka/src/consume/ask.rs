@@ -1,5 +1,6 @@
 //! Commits, and questions to the broker: all on blocking threads, as librdkafka waits for the answers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +95,26 @@ impl Consumer {
     pub async fn bounds(&self, partition: i32) -> Result<(i64, i64), Error> {
         self.ask("bounds", move |link| link.consumer.fetch_watermarks(link.topic.as_str(), partition, ANSWER))
             .await
+    }
+
+    /// Where these partitions end: the offsets that come next. One question to each broker.
+    pub async fn ends(&self, partitions: Vec<i32>) -> Result<BTreeMap<i32, i64>, Error> {
+        if partitions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        self.ask("ends", move |link| {
+            let mut list = TopicPartitionList::with_capacity(partitions.len());
+            for partition in partitions {
+                list.add_partition_offset(link.topic.as_str(), partition, Offset::End)?;
+            }
+            let list = link.consumer.offsets_for_times(list, ANSWER)?;
+            let ends = list.elements().into_iter().filter_map(|element| match element.offset() {
+                Offset::Offset(end) => Some((element.partition(), end)),
+                _ => None,
+            });
+            Ok(ends.collect())
+        })
+        .await
     }
 
     /// The first offset of this time or later; none if there is none.

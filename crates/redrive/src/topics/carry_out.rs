@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_config::Subscription;
 use redrive_kafka::{Admin, Error, Refused};
+use tracing::warn;
 
 use super::found::{Found, look};
 use super::plan::{Change, Note, Plan, Step, plan};
@@ -92,6 +93,15 @@ pub struct Ready {
     pub found: Found,
     /// What is worth knowing.
     pub notes: Vec<Note>,
+}
+
+impl Ready {
+    /// Says what is worth knowing.
+    pub(crate) fn tell(&self) {
+        for note in &self.notes {
+            warn!("{note}");
+        }
+    }
 }
 
 /// Topics on their way to what they must be.

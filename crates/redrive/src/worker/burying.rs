@@ -211,7 +211,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_buried(&self, story: &Story, letter: &Letter) {
+    pub(super) fn tell_buried(&mut self, story: &Story, letter: &Letter) {
+        self.tally.buried(story.reason);
         let (topic, reason) = (&self.spec.settled.settled.letters, story.reason);
         info!(origin = %letter.origin, %reason, %topic, attempts = story.attempts, "buried");
         self.hear_story(story, |told| Heard::AfterLetter { told, reason, topic, headers: &letter.headers });

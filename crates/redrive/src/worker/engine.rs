@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use redrive_core::flow::{
-    Action, Counts, Flow, Id, Limits, Now, Settings as FlowSettings, ShelfSettings, Slot,
+    Action, Adopted, Counts, Flow, Id, Limits, Now, Settings as FlowSettings, ShelfSettings, Slot,
 };
 use redrive_core::settings::Delivery;
 use redrive_core::shelf::Identity;
@@ -22,6 +22,7 @@ use uuid::Uuid;
 use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
+use super::control::{self, Wish};
 use super::saving::Saving;
 use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
@@ -30,7 +31,7 @@ use super::{News, Spec};
 use crate::Error;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::status::Status;
+use crate::status::{State, Status, Tally};
 
 /// How many rounds are done before the loop looks at what else there is.
 const ROUNDS: u32 = 64;
@@ -41,6 +42,7 @@ enum Woken {
     Event(Option<Event>),
     Shelf(Vec<Tailed>),
     Time,
+    Wish,
     Stop,
 }
 
@@ -76,6 +78,17 @@ pub(crate) struct Engine {
     /// What was told then: the counts, and how often something had become wrong or right.
     pub(super) told: (Counts, u64),
     pub(super) watch: Watch,
+    pub(super) tally: Tally,
+    /// What is wanted of it while it runs.
+    wishes: watch::Receiver<Wish>,
+}
+
+/// What ties a loop to those who started it.
+#[derive(Clone)]
+pub(crate) struct Links {
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) wishes: watch::Receiver<Wish>,
+    pub(crate) stop: watch::Receiver<bool>,
 }
 
 impl Engine {
@@ -83,8 +96,9 @@ impl Engine {
         spec: Arc<Spec>,
         cluster: &Cluster,
         clock: Clock,
-        stop: watch::Receiver<bool>,
-    ) -> Result<(Self, watch::Receiver<Status>), Error> {
+        links: Links,
+    ) -> Result<Self, Error> {
+        let Links { status, wishes, stop } = links;
         let settled = &spec.settled.settled;
         let (news, inbox) = mpsc::unbounded_channel();
         let publishing = Publishing {
@@ -104,7 +118,6 @@ impl Engine {
         }
         let timeouts = [settled.timeout, settled.retry_timeout];
         let attempts = Attempts::new(spec.settled.work.clone(), clock.clone(), timeouts, news.clone());
-        let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
         let mut kafka = cluster.settings().clone();
         if settled.delivery == Delivery::ExactlyOnce {
             // Otherwise an offset could be read that a transaction is about to change.
@@ -115,7 +128,11 @@ impl Engine {
         let (consumer, events) = join(consuming)?;
         let shelf_publisher = Publisher::new(cluster.settings(), &shelf_publishing(&publishing))?;
         let shelves = Shelves::new(cluster.settings(), settled.shelf.clone(), shelf_publisher)?;
-        let engine = Self {
+        status.send_modify(|status| {
+            status.state = State::Running;
+            status.problems.clear();
+        });
+        Ok(Self {
             shelves,
             flow: Flow::new(flow_settings(&spec)),
             clock,
@@ -140,9 +157,10 @@ impl Engine {
             told_at: Duration::ZERO,
             told: (Counts::default(), 0),
             watch: Watch::default(),
+            tally: Tally::default(),
+            wishes,
             spec,
-        };
-        Ok((engine, told))
+        })
     }
 
     /// Works until it is told to stop.
@@ -150,6 +168,8 @@ impl Engine {
         let mut alarm = self.clock.alarm();
         let mut stop = self.stop.clone();
         let mut stop = std::pin::pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
+        self.adopt();
+        let mut wish = std::pin::pin!(control::next(self.wishes.clone()));
         let failed = loop {
             let now = self.settle();
             self.give_up(now);
@@ -167,6 +187,7 @@ impl Engine {
                 event = self.events.next_if(takes_records) => Woken::Event(event),
                 Some(tailed) = self.shelves.tailed.recv() => Woken::Shelf(tailed),
                 () = alarm.ring(wake) => Woken::Time,
+                () = &mut wish => Woken::Wish,
                 _ = &mut stop, if !stopping => Woken::Stop,
             };
             match woken {
@@ -186,10 +207,38 @@ impl Engine {
                 Woken::Event(None) => break None,
                 Woken::Shelf(tailed) => self.tailed(tailed),
                 Woken::Time => {}
+                Woken::Wish => {
+                    self.adopt();
+                    wish.set(control::next(self.wishes.clone()));
+                }
                 Woken::Stop => self.begin_to_stop(),
             }
         };
         self.leave(failed).await
+    }
+
+    /// Goes on as it is wanted now.
+    fn adopt(&mut self) {
+        let Wish { settled, paused } = self.wishes.borrow_and_update().clone();
+        self.flow.pause(paused.is_some());
+        self.flow.adopt(Adopted {
+            rules: settled.rules.clone(),
+            concurrency: settled.concurrency,
+            retry_concurrency: settled.retry_concurrency,
+            surge_guard: settled.surge_guard,
+            max_loss: settled.max_loss,
+        });
+        self.attempts.set_timeouts([settled.timeout, settled.retry_timeout]);
+        self.status.send_if_modified(|status| {
+            let is_news = status.paused != paused;
+            match &paused {
+                Some(pause) if is_news => info!(by = pause.by, reason = pause.reason, "paused"),
+                None if is_news => info!("resumed"),
+                Some(_) | None => {}
+            }
+            status.paused = paused;
+            is_news
+        });
     }
 
     async fn leave(mut self, failed: Option<KafkaError>) -> Result<(), Error> {
@@ -259,7 +308,7 @@ impl Engine {
 
     fn take(&mut self, news: News, now: Now) {
         match news {
-            News::Ended { runner, answer } => self.attempts.ended(runner, answer),
+            News::Ended { runner, answer } => self.attempts.ended(runner, answer, now.steady),
             News::Published { id, result } => {
                 let outcome = result.map_err(|error| output_refused(&error));
                 self.no_longer_stuck(id);

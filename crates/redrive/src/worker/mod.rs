@@ -3,11 +3,14 @@
 mod assigning;
 mod attempts;
 mod burying;
+mod control;
 mod engine;
+mod keeping;
 mod output;
 mod place;
 mod saving;
 mod shelves;
+mod tally;
 mod telling;
 mod troubles;
 mod watching;
@@ -21,7 +24,6 @@ use redrive_core::letter::Writer;
 use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::warn;
 use uuid::Uuid;
 
 use crate::Error;
@@ -29,10 +31,12 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::status::Status;
 use crate::subscription::{Settled, Subscription};
-use crate::topics::{self, Mender};
+use crate::topics::{self, Mender, Ready};
 use assigning::Found;
 use attempts::Answer;
-use engine::Engine;
+use control::Wish;
+pub use control::{Control, Unchangeable};
+use engine::{Engine, Links};
 use saving::Saved;
 use shelves::Shelved;
 use watching::Watched;
@@ -159,8 +163,24 @@ impl Worker {
         running.stop().await
     }
 
-    /// Checks everything, then starts.
+    /// Checks everything, then starts; if one subscription cannot start, none does.
     pub async fn start(self) -> Result<Running, Error> {
+        let (settled, start) = self.settle()?;
+        let all: Vec<_> = settled.iter().map(|one| one.settled.clone()).collect();
+        let ready = topics::ensure(&start.admin, &all, &start.mender).await?;
+        ready.tell();
+        let (mut engines, mut ends) = (JoinSet::new(), Vec::new());
+        for (index, settled) in settled.into_iter().enumerate() {
+            let (end, links) = link(&settled, &start.stopped);
+            let engine = start.engine(index, settled, &ready, links).await?;
+            engines.spawn(async move { engine.run().await });
+            ends.push(end);
+        }
+        Ok(Running::of(engines, ends, &start))
+    }
+
+    /// Everything that is right by itself, or everything that is wrong.
+    fn settle(self) -> Result<(Vec<Settled>, Start), Error> {
         let (mut settled, mut problems) = (Vec::new(), Vec::new());
         for subscription in self.subscriptions {
             match subscription.settle() {
@@ -174,45 +194,82 @@ impl Worker {
         if !problems.is_empty() {
             return Err(Error::Settings(problems));
         }
-        let admin = Arc::new(Admin::new(self.cluster.settings())?);
-        let all: Vec<_> = settled.iter().map(|one| one.settled.clone()).collect();
-        let ready = topics::ensure(&admin, &all, &self.mender).await?;
-        for note in &ready.notes {
-            warn!("{note}");
-        }
         let (stop, stopped) = watch::channel(false);
-        let (mut engines, mut statuses) = (JoinSet::new(), Vec::new());
-        let start = Uuid::new_v4().simple().to_string();
-        for (index, settled) in settled.into_iter().enumerate() {
-            let writer = Writer {
-                group: settled.settled.group.clone(),
-                service: self.service.clone(),
-                instance: self.instance.clone(),
-                handler: settled.handler_name.clone(),
-            };
-            // Unique to this start: a former one must not be fenced off by it, nor it by a former one.
-            let transactional_id =
-                format!("{}{start}-{index}", topics::transactional_prefix(&settled.settled));
-            let source = ready.found.topics.get(&settled.settled.topic);
-            let letters = ready.found.topics.get(&settled.settled.letters);
-            let spec = Spec {
-                topic_id: source.and_then(|topic| topic.id),
-                partitions: source.map_or(0, |topic| topic.partitions),
-                max_message_bytes: letters.and_then(max_message_bytes),
-                settled,
-                writer,
-                accept_loss: self.accept_loss,
-                transactional_id,
-                admin: admin.clone(),
-                mender: self.mender.clone(),
-            };
-            let (engine, status) =
-                Engine::new(Arc::new(spec), &self.cluster, self.clock.clone(), stopped.clone()).await?;
-            statuses.push(status);
-            engines.spawn(engine.run());
-        }
-        Ok(Running { engines, stop, statuses, _cluster: self.cluster })
+        let start = Start {
+            admin: Arc::new(Admin::new(self.cluster.settings())?),
+            id: Uuid::new_v4().simple().to_string(),
+            cluster: self.cluster,
+            service: self.service,
+            instance: self.instance,
+            accept_loss: self.accept_loss,
+            clock: self.clock,
+            mender: self.mender,
+            stop,
+            stopped,
+        };
+        Ok((settled, start))
     }
+}
+
+/// What the subscriptions of a start share.
+struct Start {
+    /// Unique to this start: a former one must not be fenced off by it, nor it by a former one.
+    id: String,
+    cluster: Cluster,
+    admin: Arc<Admin>,
+    service: Option<String>,
+    instance: String,
+    accept_loss: bool,
+    clock: Clock,
+    mender: Mender,
+    stop: watch::Sender<bool>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Start {
+    /// One subscription whose topics are ready.
+    async fn engine(
+        &self,
+        index: usize,
+        settled: Settled,
+        ready: &Ready,
+        links: Links,
+    ) -> Result<Engine, Error> {
+        let writer = Writer {
+            group: settled.settled.group.clone(),
+            service: self.service.clone(),
+            instance: self.instance.clone(),
+            handler: settled.handler_name.clone(),
+        };
+        let prefix = topics::transactional_prefix(&settled.settled);
+        let source = ready.found.topics.get(&settled.settled.topic);
+        let letters = ready.found.topics.get(&settled.settled.letters);
+        let spec = Spec {
+            topic_id: source.and_then(|topic| topic.id),
+            partitions: source.map_or(0, |topic| topic.partitions),
+            max_message_bytes: letters.and_then(max_message_bytes),
+            settled,
+            writer,
+            accept_loss: self.accept_loss,
+            transactional_id: format!("{prefix}{}-{index}", self.id),
+            admin: self.admin.clone(),
+            mender: self.mender.clone(),
+        };
+        Engine::new(Arc::new(spec), &self.cluster, self.clock.clone(), links).await
+    }
+}
+
+/// The other end of what ties a subscription to its loop.
+struct End {
+    status: watch::Receiver<Status>,
+    wishes: watch::Sender<Wish>,
+}
+
+fn link(settled: &Settled, stopped: &watch::Receiver<bool>) -> (End, Links) {
+    let settled = &settled.settled;
+    let (status, told) = watch::channel(Status::of(settled.topic.clone(), settled.group.clone()));
+    let (wishing, wishes) = watch::channel(Wish { settled: Arc::new(settled.clone()), paused: None });
+    (End { status: told, wishes: wishing }, Links { status, wishes, stop: stopped.clone() })
 }
 
 /// A worker at work.
@@ -220,10 +277,23 @@ pub struct Running {
     engines: JoinSet<Result<(), Error>>,
     stop: watch::Sender<bool>,
     statuses: Vec<watch::Receiver<Status>>,
+    control: Control,
     _cluster: Cluster,
 }
 
 impl Running {
+    fn of(engines: JoinSet<Result<(), Error>>, ends: Vec<End>, start: &Start) -> Self {
+        let (statuses, wishes) = ends.into_iter().map(|end| (end.status, end.wishes)).unzip();
+        let control = Control { wishes: Arc::new(wishes) };
+        Self { engines, stop: start.stop.clone(), statuses, control, _cluster: start.cluster.clone() }
+    }
+
+    /// Changes what the subscriptions do while they run.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
     /// The state of each subscription, in the order they were given; it changes as it changes.
     #[must_use]
     pub fn statuses(&self) -> &[watch::Receiver<Status>] {

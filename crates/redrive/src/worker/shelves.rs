@@ -215,6 +215,7 @@ impl Engine {
             self.clock.heard(written, None);
         }
         let now = self.clock.now();
+        self.tally.entries_read += records.len() as u64;
         if !self.is_shelf_stuck(partition) {
             self.troubles.clear(About::Shelf(partition));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::flow::{Id, Notice, Now, Ticket};
 use redrive_core::route::Reason;
 use redrive_core::{Class, Failure, Record, Route, duration};
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
 use super::engine::Engine;
 use super::troubles::About;
@@ -49,6 +49,9 @@ impl Engine {
         match notice {
             Notice::Routed { id, class, route, wait } => {
                 let Some(ticket) = self.flow.ticket(id) else { return };
+                if let Some(past) = &ticket.past {
+                    self.tally.failed(past.class, &past.failure);
+                }
                 let (origin, attempt) = (&ticket.record.at, ticket.attempts());
                 info!(%origin, %class, route = route.name(), attempt, wait_ms = wait.map(|wait| wait.as_millis() as u64), "routed");
                 if matches!(route, Route::Shelve { .. } | Route::Forward { .. }) {
@@ -56,7 +59,7 @@ impl Engine {
                 }
             }
             Notice::Shelved { record, due, failure, attempts } => {
-                debug!(origin = %record.at, %due, "set aside");
+                info!(origin = %record.at, due_ms = due.millis(), attempts, "shelved");
                 let class = failure.as_ref().map(|(_, class)| *class);
                 let failure = failure.as_ref().map(|(failure, _)| &**failure);
                 self.hear_told(Told { record: &record, failure, class, attempts }, Heard::AfterAside);
@@ -77,7 +80,10 @@ impl Engine {
                 self.troubles.raise(About::Full(partition), what, remedy);
             }
             Notice::Room { partition } => self.troubles.clear(About::Full(partition)),
-            Notice::Dropped { record, reason } => warn!(origin = %record.at, %reason, "dropped"),
+            Notice::Dropped { record, reason } => {
+                self.tally.dropped(reason);
+                warn!(origin = %record.at, %reason, "dropped");
+            }
             Notice::Blocked { partition, surge } => {
                 let what = match (partition, surge) {
                     (None, false) => "an outage stops the subscription".to_owned(),
@@ -93,9 +99,13 @@ impl Engine {
                     false => "bring back what the handler depends on; the flow goes on by itself",
                     true => "look at what was deployed last; the flow goes on by itself once records succeed",
                 };
+                warn!(partition, surge, "blocked");
                 self.troubles.raise(About::Blocked(partition), what, remedy);
             }
-            Notice::Opened { partition } => self.troubles.clear(About::Blocked(partition)),
+            Notice::Opened { partition } => {
+                info!(partition, "opened");
+                self.troubles.clear(About::Blocked(partition));
+            }
         }
     }
 
@@ -171,6 +181,12 @@ impl Engine {
             status.running = self.flow.running();
             status.marks = self.flow.marks().collect();
             status.loss = share;
+            status.tally.clone_from(&self.tally);
+            status.shelf = self.flow.gauges();
+            status.lag = self.watch.lag(&self.flow);
+            status.by_due = self.watch.by_due;
+            status.took.clone_from(self.attempts.took());
+            status.lateness.clone_from(self.flow.lateness());
             status.problems = problems;
         });
     }

@@ -35,6 +35,26 @@ pub(crate) enum About {
     Loss,
 }
 
+impl About {
+    /// The word for it in health, metrics and events.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kafka => "kafka",
+            Self::Topics => "topics",
+            Self::Output(_) => "output",
+            Self::Commits => "commits",
+            Self::Stopped(_) => "stopped",
+            Self::Held(_) => "held",
+            Self::Shelf(_) => "shelf",
+            Self::Full(_) => "full",
+            Self::Growing => "growing",
+            Self::Clock => "clock",
+            Self::Blocked(_) => "blocked",
+            Self::Loss => "loss",
+        }
+    }
+}
+
 /// Everything that is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
@@ -61,9 +81,15 @@ impl Troubles {
             | About::Blocked(None)
             | About::Loss => None,
         };
-        let problem = Problem { partition, what, remedy: remedy.to_owned() };
+        let problem = Problem { kind: about.name(), partition, what, remedy: remedy.to_owned() };
         if self.now.get(&about) != Some(&problem) {
-            warn!(partition, problem = problem.what, remedy = problem.remedy, "not ready");
+            warn!(
+                partition,
+                kind = problem.kind,
+                problem = problem.what,
+                remedy = problem.remedy,
+                "not ready"
+            );
             self.now.insert(about, problem);
             self.changes += 1;
         }
@@ -76,7 +102,7 @@ impl Troubles {
         }
         if let Some(problem) = self.now.remove(&about) {
             self.changes += 1;
-            info!(partition = problem.partition, problem = problem.what, "ready again");
+            info!(partition = problem.partition, kind = problem.kind, problem = problem.what, "ready again");
         }
     }
 

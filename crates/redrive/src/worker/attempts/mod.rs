@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use redrive_core::flow::{Attempt, Id, Slot};
+use redrive_core::histogram::Histogram;
 use redrive_core::{Cause, Class, Failure};
 use redrive_kafka::Outgoing;
 use tokio::sync::mpsc::UnboundedSender;
@@ -55,10 +56,14 @@ pub(crate) struct Attempts {
     done: VecDeque<Done>,
     /// Attempts that were run at once since the last look at the clock, and how many more are not.
     at_once: u32,
+    /// How many of them went on to wait.
+    waited: u32,
     wary: u32,
     /// When the first of them began, and the last look at the clock.
     began: Option<Duration>,
     seen: Duration,
+    /// How long attempts took; those that were run at once count with the mean of their round.
+    took: Histogram,
 }
 
 /// A runner, and whom it runs for.
@@ -67,6 +72,8 @@ struct Place {
     running: Running,
     /// The number of its job among all jobs.
     turn: u64,
+    /// When it began.
+    began: Duration,
 }
 
 enum Running {
@@ -115,9 +122,11 @@ impl Attempts {
             gathered: Vec::new(),
             done: VecDeque::new(),
             at_once: 0,
+            waited: 0,
             wary: 0,
             began: None,
             seen: Duration::ZERO,
+            took: Histogram::default(),
         }
     }
 
@@ -133,15 +142,37 @@ impl Attempts {
         }
     }
 
+    /// How long attempts took.
+    pub(crate) fn took(&self) -> &Histogram {
+        &self.took
+    }
+
+    /// How long attempts may take that start from now on.
+    pub(crate) fn set_timeouts(&mut self, timeouts: [Duration; 2]) {
+        if self.timeouts == timeouts {
+            return;
+        }
+        self.timeouts = timeouts;
+        // Each line is in the order of its timeout: those who wait under the old one are in it by the new.
+        for (deadlines, timeout) in self.deadlines.iter_mut().zip(timeouts) {
+            for deadline in deadlines {
+                deadline.at = self.places[deadline.place].began.saturating_add(timeout);
+            }
+        }
+    }
+
     /// A round of attempts is over.
     pub(crate) fn end_round(&mut self) {
         if self.at_once == 0 {
             return;
         }
         let time = self.look().saturating_sub(self.began.take().unwrap_or(self.seen));
-        if time / self.at_once > BRIEF {
+        let each = time / self.at_once;
+        if each > BRIEF {
             self.wary = WARY;
         }
+        self.took.observe(each, u64::from(self.at_once - self.waited.min(self.at_once)));
+        self.waited = 0;
         self.at_once = 0;
     }
 
@@ -175,6 +206,7 @@ impl Attempts {
             Some(free) => match self.places[*free].runner.try_now(job) {
                 Tried::Answered(answer) => answer,
                 Tried::Waits => {
+                    self.waited += 1;
                     let place = self.free_place();
                     return self.occupy(place, Running::One { id, number, slot }, slot);
                 }
@@ -184,7 +216,10 @@ impl Attempts {
                 let polled = unconstrained(std::future::poll_fn(|context| job.poll(context)));
                 match std::pin::pin!(polled).poll(&mut Context::from_waker(Waker::noop())) {
                     Poll::Ready(answer) => answer,
-                    Poll::Pending => return self.keep_running(id, number, slot, job),
+                    Poll::Pending => {
+                        self.waited += 1;
+                        return self.keep_running(id, number, slot, job);
+                    }
                 }
             }
         };
@@ -202,7 +237,7 @@ impl Attempts {
     fn free_place(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             let runner = Runner::new(self.places.len(), self.news.clone());
-            self.places.push(Place { runner, running: Running::Nothing, turn: 0 });
+            self.places.push(Place { runner, running: Running::Nothing, turn: 0, began: Duration::ZERO });
             self.places.len() - 1
         })
     }
@@ -212,6 +247,7 @@ impl Attempts {
         place.running = running;
         self.turns += 1;
         place.turn = self.turns;
+        place.began = self.seen;
         let at = self.seen.saturating_add(self.timeouts[slot as usize]);
         let deadlines = &mut self.deadlines[slot as usize];
         deadlines.push_back(Deadline { at, place: number, turn: place.turn });
@@ -257,9 +293,15 @@ impl Attempts {
     }
 
     /// A runner is free again.
-    pub(crate) fn ended(&mut self, place: usize, answer: Answer) {
+    pub(crate) fn ended(&mut self, place: usize, answer: Answer, now: Duration) {
         self.free.push(place);
         let turn = self.places[place].turn;
+        let records = match &self.places[place].running {
+            Running::One { .. } => 1,
+            Running::Many(attempts) => attempts.len() as u64,
+            Running::Nothing | Running::CutOff => 0,
+        };
+        self.took.observe(now.saturating_sub(self.places[place].began), records);
         match (std::mem::replace(&mut self.places[place].running, Running::Nothing), answer) {
             (Running::Nothing | Running::CutOff, _) => {}
             (Running::One { id, number, slot }, Answer::One(answer)) => {

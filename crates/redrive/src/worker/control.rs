@@ -1,0 +1,148 @@
+//! What is wanted of subscriptions while they run: that they pause, that they go by other settings.
+
+use std::sync::Arc;
+
+use redrive_config::Subscription;
+use redrive_core::Topic;
+use tokio::sync::watch;
+
+use crate::status::Pause;
+
+/// What is wanted of one subscription now.
+#[derive(Clone)]
+pub(crate) struct Wish {
+    pub(crate) settled: Arc<Subscription>,
+    pub(crate) paused: Option<Pause>,
+}
+
+/// Waits for the next wish; for ever if nobody is left to have one.
+pub(crate) async fn next(mut wishes: watch::Receiver<Wish>) {
+    if wishes.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Changes what subscriptions do while they run.
+#[derive(Clone)]
+pub struct Control {
+    pub(crate) wishes: Arc<Vec<watch::Sender<Wish>>>,
+}
+
+/// Settings that were not taken over: none of them was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct Unchangeable(pub Vec<String>);
+
+impl Control {
+    /// Pauses a subscription, or lets it go on. Nothing new of it starts while it is paused; its partitions
+    /// stay with this instance, and what waits goes on waiting. Says whether there is such a subscription.
+    pub fn pause(&self, topic: &Topic, group: &str, paused: Option<&Pause>) -> bool {
+        let is_it = |wish: &Wish| wish.settled.topic == *topic && wish.settled.group == group;
+        let found = self.wishes.iter().find(|wishes| is_it(&wishes.borrow()));
+        found.is_some_and(|wishes| {
+            wishes.send_if_modified(|wish| {
+                let is_news = wish.paused.as_ref() != paused;
+                wish.paused = paused.cloned();
+                is_news
+            });
+            true
+        })
+    }
+
+    /// Goes on with other policies, rules, limits and timeouts, without losing or reordering anything. If
+    /// anything else differs, nothing is taken over. Says which subscriptions changed, and in what.
+    pub fn reload(&self, subscriptions: &[Subscription]) -> Result<Vec<String>, Unchangeable> {
+        let (mut refused, mut changed, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        for wishes in self.wishes.iter() {
+            let old = wishes.borrow().settled.clone();
+            let same = |new: &&Subscription| new.topic == old.topic && new.group == old.group;
+            let Some(new) = subscriptions.iter().find(same) else {
+                refused.push(format!("{} is gone: a subscription that runs is not taken away", old.title()));
+                continue;
+            };
+            let fixed = fixed(&old, new);
+            refused.extend(fixed.iter().map(|key| format!("{}: {key} differs", old.title())));
+            let keys = changeable(&old, new);
+            if !keys.is_empty() {
+                changed.push(format!("{}: {}", old.title(), keys.join(", ")));
+                taken.push((wishes, taken_over(&old, new)));
+            }
+        }
+        for new in subscriptions {
+            let same = |wish: &Wish| wish.settled.topic == new.topic && wish.settled.group == new.group;
+            if !self.wishes.iter().any(|wishes| same(&wishes.borrow())) {
+                refused
+                    .push(format!("{} is new: a subscription is not added to those that run", new.title()));
+            }
+        }
+        if !refused.is_empty() {
+            return Err(Unchangeable(refused));
+        }
+        for (wishes, settled) in taken {
+            wishes.send_modify(|wish| wish.settled = Arc::new(settled));
+        }
+        Ok(changed)
+    }
+}
+
+/// The new settings, with what no file can have.
+fn taken_over(old: &Subscription, new: &Subscription) -> Subscription {
+    let mut settled = new.clone();
+    settled.rules.classifier.resolver = old.rules.classifier.resolver.clone();
+    settled
+}
+
+macro_rules! differing {
+    ($old:ident, $new:ident: $($key:literal = $($field:ident).+),+ $(,)?) => {
+        [$(($key, $old.$($field).+ != $new.$($field).+)),+]
+            .into_iter()
+            .filter(|(_, differs)| *differs)
+            .map(|(key, _)| key)
+            .collect::<Vec<&'static str>>()
+    };
+}
+
+/// What differs and can only be changed by a restart.
+fn fixed(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
+    differing!(old, new:
+        "name" = name,
+        "handler" = handler,
+        "order-by" = order_by,
+        "followers" = followers,
+        "delay" = delay,
+        "delivery" = delivery,
+        "start" = start,
+        "outage-pauses" = outage_pauses,
+        "auto-create" = auto_create,
+        "publish-timeout" = publish_timeout,
+        "drain-timeout" = drain_timeout,
+        "max-records" = max_records,
+        "max-bytes" = max_bytes,
+        "letter-partition" = letter_partition,
+        "payload" = payload,
+        "shelf" = shelf_limits,
+        "topics.shelf" = shelf,
+        "topics.letters" = letters,
+    )
+}
+
+/// What differs and is taken over.
+fn changeable(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
+    let mut keys = differing!(old, new:
+        "retry" = rules.policies,
+        "exhausted" = rules.exhausted,
+        "class" = rules.classifier.default,
+        "concurrency" = concurrency,
+        "retry-concurrency" = retry_concurrency,
+        "timeout" = timeout,
+        "retry-timeout" = retry_timeout,
+        "surge-guard" = surge_guard,
+        "max-loss" = max_loss,
+    );
+    let rules =
+        |one: &Subscription| format!("{:?} {:?}", one.rules.classifier.own, one.rules.classifier.global);
+    if rules(old) != rules(new) {
+        keys.push("classify");
+    }
+    keys
+}

@@ -1,0 +1,138 @@
+//! Subscriptions that are kept at work, each on its own: one that cannot start, or ends by an error, says so
+//! in its status and is tried again; the others never notice.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use redrive_kafka::{Error as KafkaError, Refused};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{Instrument, error, info_span};
+
+use super::engine::{Links, chain};
+use super::{Running, Start, Worker, back_off, link};
+use crate::Error;
+use crate::status::{Problem, State, Status};
+use crate::subscription::Settled;
+use crate::topics::{self, Mender, Unready};
+
+/// Who has run for so long is not starting any more: its next failure is the first.
+const STEADY: Duration = Duration::from_secs(60);
+
+impl Worker {
+    /// Starts each subscription on its own, for a process that runs many: one that cannot start, or ends by
+    /// an error, is unready, says why in its status, and is tried again. Only settings that cannot be are
+    /// refused at once, for all.
+    pub fn start_each(self) -> Result<Running, Error> {
+        let (settled, start) = self.settle()?;
+        let start = Arc::new(start);
+        let (mut keepers, mut ends) = (JoinSet::new(), Vec::new());
+        for (index, settled) in settled.into_iter().enumerate() {
+            let (end, links) = link(&settled, &start.stopped);
+            let span =
+                info_span!("subscription", topic = %settled.settled.topic, group = settled.settled.group);
+            let keeper = Keeper { index, settled, start: start.clone(), links };
+            keepers.spawn(keeper.keep().instrument(span));
+            ends.push(end);
+        }
+        Ok(Running::of(keepers, ends, &start))
+    }
+}
+
+/// Keeps one subscription at work.
+struct Keeper {
+    index: usize,
+    settled: Settled,
+    start: Arc<Start>,
+    links: Links,
+}
+
+impl Keeper {
+    async fn keep(self) -> Result<(), Error> {
+        let (clock, mut tries) = (self.start.clock.clone(), 0);
+        loop {
+            let began = clock.now().steady;
+            let Err(problem) = self.work().await else { break };
+            if clock.now().steady.saturating_sub(began) > STEADY {
+                tries = 0;
+            }
+            error!(problem = problem.what, remedy = problem.remedy, "failed");
+            self.links.status.send_modify(|status| failed(status, problem));
+            tokio::select! {
+                () = clock.sleep(back_off(tries)) => tries += 1,
+                () = stopped(&self.links.stop) => break,
+            }
+        }
+        self.links.status.send_modify(|status| status.state = State::Stopped);
+        Ok(())
+    }
+
+    /// Works until it is told to stop, or something keeps it from it.
+    async fn work(&self) -> Result<(), Problem> {
+        let begin = async {
+            let settled = Settled {
+                settled: self.links.wishes.borrow().settled.as_ref().clone(),
+                ..self.settled.clone()
+            };
+            let topics = std::slice::from_ref(&settled.settled);
+            let ready = topics::ensure(&self.start.admin, topics, &self.start.mender).await?;
+            ready.tell();
+            self.start.engine(self.index, settled, &ready, self.links.clone()).await
+        };
+        let engine = tokio::select! {
+            engine = begin => engine.map_err(|error| self.problem(&error))?,
+            () = stopped(&self.links.stop) => return Ok(()),
+        };
+        match AssertUnwindSafe(engine.run()).catch_unwind().await {
+            Ok(ended) => ended.map_err(|error| self.problem(&error)),
+            Err(_) => Err(Problem {
+                kind: "failed",
+                partition: None,
+                what: "the loop of the subscription panicked; see the log".to_owned(),
+                remedy: "it is tried again by itself; tell the makers what the log says".to_owned(),
+            }),
+        }
+    }
+
+    fn problem(&self, error: &Error) -> Problem {
+        let (kind, remedy) = match error {
+            Error::Topics(Unready::Mismatch(_)) => ("topics", self.mend()),
+            Error::Topics(Unready::Kafka(error)) | Error::Kafka(error) => of_kafka(error),
+            _ => ("failed", "it is tried again by itself".to_owned()),
+        };
+        Problem { kind, partition: None, what: chain(error).replace('\n', " "), remedy }
+    }
+
+    fn mend(&self) -> String {
+        match &self.start.mender {
+            Mender::Command { config } => format!("redrive topics apply -c {config}"),
+            Mender::Library => "auto_create(true), or redrive topics apply".to_owned(),
+        }
+    }
+}
+
+fn of_kafka(error: &KafkaError) -> (&'static str, String) {
+    let remedy = match error.refusal() {
+        Some(refused) if refused.is_denied() => "allow this user what redrive acls prints",
+        Some(refused) if Refused::is_out_of_reach(refused) => {
+            "check that the brokers can be reached and that the credentials are right"
+        }
+        Some(_) | None => "see the broker's reason; it is tried again by itself",
+    };
+    ("kafka", remedy.to_owned())
+}
+
+/// What it had is another's now; the totals stay.
+fn failed(status: &mut Status, problem: Problem) {
+    status.state = State::Failed;
+    status.marks.clear();
+    (status.in_memory, status.running, status.lag) = (0, 0, None);
+    status.problems = vec![problem];
+}
+
+async fn stopped(stop: &watch::Receiver<bool>) {
+    // Whoever could say so is gone: that is as good.
+    let _ = stop.clone().wait_for(|stop| *stop).await;
+}
