@@ -1,0 +1,33 @@
+//! What a process that runs subscriptions tells over HTTP: whether it lives, whether it is ready and if not
+//! why and what mends it, its subscriptions as JSON, and its metrics.
+//!
+//! It reads the statuses that the subscriptions tell anyway; asking costs them nothing.
+#![warn(missing_docs)]
+
+mod answer;
+mod guard;
+mod health;
+mod listen;
+mod metrics;
+mod subscriptions;
+
+use redrive::Status;
+use tokio::sync::watch;
+
+pub use listen::{Error, Listener, Serving};
+
+/// What is told of.
+#[derive(Clone)]
+pub struct Watched {
+    /// The subscriptions, in their order.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// A subscription as the server sees it.
+#[derive(Clone)]
+pub struct Subscription {
+    /// What the file calls it, if it does.
+    pub name: Option<String>,
+    /// Its state, as it changes.
+    pub status: watch::Receiver<Status>,
+}
