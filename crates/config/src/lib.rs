@@ -14,8 +14,8 @@ mod typed;
 
 pub use docs::reference;
 pub use meant::{
-    Brokers, Config, Handler, Kafka, Log, LogFormat, LogLevel, Property, Server, ShelfLimits, Subscription,
-    Token,
+    Batch, Brokers, Config, Credentials, Handler, Http, Kafka, Log, LogFormat, LogLevel, Property, Secret,
+    Server, ShelfLimits, Subscription,
 };
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;

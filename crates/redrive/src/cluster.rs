@@ -38,7 +38,19 @@ impl Cluster {
     #[cfg(feature = "embedded")]
     async fn embedded(properties: Vec<(String, String)>) -> Result<Self, Error> {
         let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = redrive_broker::BrokerConfig { listen, ..redrive_broker::BrokerConfig::default() };
+        Self::embedded_at(listen, None, properties).await
+    }
+
+    /// A broker inside this process that others on this machine find at an address, and that keeps
+    /// everything in a folder if it is given one.
+    #[cfg(feature = "embedded")]
+    pub async fn embedded_at(
+        listen: std::net::SocketAddr,
+        folder: Option<std::path::PathBuf>,
+        properties: Vec<(String, String)>,
+    ) -> Result<Self, Error> {
+        let data = folder.map_or(redrive_broker::Data::Memory, redrive_broker::Data::Dir);
+        let config = redrive_broker::BrokerConfig { listen, data, ..redrive_broker::BrokerConfig::default() };
         let broker = redrive_broker::Broker::start(config).await?;
         let settings = Settings { brokers: broker.address().to_string(), properties };
         Ok(Self { settings, broker: Some(Arc::new(broker)) })

@@ -1,11 +1,11 @@
 //! What a process that runs subscriptions tells of itself, where and to whom.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::str::FromStr;
 
 use redrive_core::spelling::{Misspelt, nearest};
 
+use super::Secret;
 use crate::problem::Problem;
 use crate::typed;
 
@@ -20,12 +20,8 @@ pub struct Server {
     /// The address; only this machine reaches it unless there is a token.
     pub listen: SocketAddr,
     /// Whoever has it may ask.
-    pub token: Option<Token>,
+    pub token: Option<Secret>,
 }
-
-/// A secret that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(pub String);
 
 /// What a process writes to stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,7 +111,7 @@ impl Server {
         }
         Self {
             listen: listen.map_or(LISTEN, |listen| listen.value),
-            token: token.map(|token| Token(token.value.0.clone())),
+            token: token.map(|token| token.value.clone()),
         }
     }
 }
@@ -125,11 +121,5 @@ impl Log {
         let format = typed.and_then(|log| log.format.as_ref()).map(|format| format.value);
         let level = typed.and_then(|log| log.level.as_ref()).map(|level| level.value);
         Self { format: format.unwrap_or_default(), level: level.unwrap_or_default() }
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(***)")
     }
 }

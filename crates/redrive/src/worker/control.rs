@@ -49,7 +49,7 @@ impl Control {
         })
     }
 
-    /// Goes on with other policies, rules, limits and timeouts, without losing or reordering anything. If
+    /// Goes on with other policies, rules and limits, without losing or reordering anything. If
     /// anything else differs, nothing is taken over. Says which subscriptions changed, and in what.
     pub fn reload(&self, subscriptions: &[Subscription]) -> Result<Vec<String>, Unchangeable> {
         let (mut refused, mut changed, mut taken) = (Vec::new(), Vec::new(), Vec::new());
@@ -114,6 +114,8 @@ fn fixed(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
         "start" = start,
         "outage-pauses" = outage_pauses,
         "auto-create" = auto_create,
+        "timeout" = timeout,
+        "retry-timeout" = retry_timeout,
         "publish-timeout" = publish_timeout,
         "drain-timeout" = drain_timeout,
         "max-records" = max_records,
@@ -134,8 +136,6 @@ fn changeable(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
         "class" = rules.classifier.default,
         "concurrency" = concurrency,
         "retry-concurrency" = retry_concurrency,
-        "timeout" = timeout,
-        "retry-timeout" = retry_timeout,
         "surge-guard" = surge_guard,
         "max-loss" = max_loss,
     );

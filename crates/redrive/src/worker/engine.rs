@@ -228,7 +228,6 @@ impl Engine {
             surge_guard: settled.surge_guard,
             max_loss: settled.max_loss,
         });
-        self.attempts.set_timeouts([settled.timeout, settled.retry_timeout]);
         self.status.send_if_modified(|status| {
             let is_news = status.paused != paused;
             match &paused {

@@ -147,20 +147,6 @@ impl Attempts {
         &self.took
     }
 
-    /// How long attempts may take that start from now on.
-    pub(crate) fn set_timeouts(&mut self, timeouts: [Duration; 2]) {
-        if self.timeouts == timeouts {
-            return;
-        }
-        self.timeouts = timeouts;
-        // Each line is in the order of its timeout: those who wait under the old one are in it by the new.
-        for (deadlines, timeout) in self.deadlines.iter_mut().zip(timeouts) {
-            for deadline in deadlines {
-                deadline.at = self.places[deadline.place].began.saturating_add(timeout);
-            }
-        }
-    }
-
     /// A round of attempts is over.
     pub(crate) fn end_round(&mut self) {
         if self.at_once == 0 {
