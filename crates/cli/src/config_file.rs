@@ -11,7 +11,7 @@ use redrive_config::{Config, Level, Report, Surroundings};
 use crate::exit::Exit;
 use crate::{human, screen};
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct ConfigFile {
     /// The configuration file
     #[arg(
@@ -23,6 +23,14 @@ pub(crate) struct ConfigFile {
     config: Option<PathBuf>,
 }
 
+/// Why a file means nothing.
+pub(crate) enum Unreadable {
+    /// It is not there, or cannot be read.
+    File(String),
+    /// Something is wrong in it.
+    Report(Report),
+}
+
 impl ConfigFile {
     /// Its name, as shown in messages.
     pub(crate) fn name(&self) -> String {
@@ -31,23 +39,29 @@ impl ConfigFile {
 
     /// What it means; its problems are told on the way.
     pub(crate) fn read(&self) -> Result<Config, Exit> {
-        let (path, file) = (self.path(), self.name());
-        let text = fs::read_to_string(&path).map_err(|error| {
-            screen::say(&unreadable(&path, &error));
-            Exit::Config
-        })?;
-        let variables = |name: &str| env::var(name).ok();
-        let surroundings = Surroundings { variables: &variables, property: &redrive_kafka::check_property };
-        match redrive_config::read(&file, &text, surroundings) {
+        match self.load() {
             Ok(config) => {
-                show(&file, &config.warnings);
+                show(&self.name(), &config.warnings);
                 Ok(config)
             }
-            Err(report) => {
-                show(&file, &report);
+            Err(Unreadable::File(what)) => {
+                screen::say(&what);
+                Err(Exit::Config)
+            }
+            Err(Unreadable::Report(report)) => {
+                show(&self.name(), &report);
                 Err(Exit::Config)
             }
         }
+    }
+
+    /// What it means, or why it means nothing; nothing is told.
+    pub(crate) fn load(&self) -> Result<Config, Unreadable> {
+        let path = self.path();
+        let text = fs::read_to_string(&path).map_err(|error| Unreadable::File(unreadable(&path, &error)))?;
+        let variables = |name: &str| env::var(name).ok();
+        let surroundings = Surroundings { variables: &variables, property: &redrive_kafka::check_property };
+        redrive_config::read(&self.name(), &text, surroundings).map_err(Unreadable::Report)
     }
 
     /// The same, but no file is none unless it was named.

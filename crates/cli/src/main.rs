@@ -27,6 +27,7 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   redrive demo                                     what it is, in a minute
+  redrive run -c redrive.toml                      push records to endpoints in any language
   redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
   redrive topics plan -c redrive.toml              what would be created or changed, and why
@@ -40,6 +41,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 4 nothing matched, 7
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the subscriptions of a configuration, until it is told to stop
+    Run(commands::run::Run),
     /// Check a configuration file and say what it means
     Check(commands::check::Check),
     /// Show the schedule of a retry policy
@@ -64,6 +67,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let run = match Cli::parse().command {
+        Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),

@@ -20,6 +20,9 @@ const SKEW: Duration = Duration::from_secs(1);
 /// The least time between two states that are told because nothing is left to do.
 const BREATH: Duration = Duration::from_millis(10);
 
+/// Fewer waiting records than this are looked at each time the status is told; more only now and then.
+const FEW: u64 = 10_000;
+
 /// What listeners are told of a letter, kept until it is there.
 #[derive(Clone)]
 pub(crate) struct Story {
@@ -174,6 +177,9 @@ impl Engine {
         }
         self.told = (self.flow.counts(), self.troubles.changes());
         let problems = self.troubles.list();
+        if self.flow.gauges().waiting < FEW {
+            self.watch.by_due = self.flow.waiting_by_due(now);
+        }
         self.status.send_modify(|status| {
             status.counts = self.flow.counts();
             status.publish_errors = self.burials.errors();

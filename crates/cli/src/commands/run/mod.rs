@@ -1,0 +1,133 @@
+//! `redrive run`: every subscription of a configuration in one process, until it is told to stop.
+
+mod logs;
+mod open;
+mod reload;
+mod signals;
+mod told;
+
+use std::io;
+use std::time::Duration;
+
+use clap::Args;
+use redrive::{Clock, Cluster, Running, Worker};
+use redrive_config::Config;
+use redrive_server::{Listener, Subscription as Seen, Watched};
+
+use crate::config_file::ConfigFile;
+use crate::exit::Exit;
+use crate::screen;
+use reload::Reloader;
+use signals::{Signal, Signals};
+
+/// How much longer than what runs may take a stop may take: to write down what is done, and to leave.
+const LEAVE: Duration = Duration::from_secs(10);
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  redrive run
+  redrive run -c redrive.toml
+  kill -HUP PID        reads the file again: policies, rules, limits
+  kill -TERM PID       stops: what runs may end, offsets are committed; a second Ctrl-C ends at once
+
+Each subscription is on its own: one that cannot start, or fails, is tried again and holds up no other.
+What goes on is told at the address of [server]: /healthz, /readyz, /metrics, /api/v1/subscriptions.
+With brokers = \"embedded\" the broker is inside this process, at kafka.listen for every other command.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Go on where offsets are gone, rather than stop their partition and say so
+    #[arg(long)]
+    accept_loss: bool,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> io::Result<Exit> {
+        let config = match self.file.read() {
+            Ok(config) => open::settled(config),
+            Err(exit) => return Ok(exit),
+        };
+        let subscriptions = match open::handled(&config, &self.file.name()) {
+            Ok(subscriptions) => subscriptions,
+            Err(exit) => return Ok(exit),
+        };
+        logs::start(config.log);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let exit = runtime.block_on(self.serve(config, subscriptions));
+        // Whoever still waits for a broker that is gone is not waited for.
+        runtime.shutdown_background();
+        exit
+    }
+
+    async fn serve(&self, config: Config, subscriptions: Vec<redrive::Subscription>) -> io::Result<Exit> {
+        // Listened for before anything starts, so that no stop is missed.
+        let mut signals = Signals::listen()?;
+        let token = config.server.token.as_ref().map(|token| token.0.clone());
+        let listener = match Listener::bind(config.server.listen, token).await {
+            Ok(listener) => listener,
+            Err(error) => return Ok(open::not_listening(&error)),
+        };
+        let cluster = match open::cluster(&config).await {
+            Ok(cluster) => cluster,
+            Err(exit) => return Ok(exit),
+        };
+        let running = match self.start(&config, &cluster, subscriptions) {
+            Ok(running) => running,
+            Err(error) => return Ok(open::not_started(&error)),
+        };
+        told::started(&config, &cluster, &listener);
+        let _serving = listener.serve(watched(&config, &running));
+        let reloader = Reloader::new(self.file.clone(), config.clone(), running.control());
+        while let Signal::Reload = signals.next().await {
+            reloader.reload();
+        }
+        Ok(stop(&config, running, signals).await)
+    }
+
+    fn start(
+        &self,
+        config: &Config,
+        cluster: &Cluster,
+        subscriptions: Vec<redrive::Subscription>,
+    ) -> Result<Running, redrive::Error> {
+        let mut worker = Worker::new(cluster).config_file(self.file.name()).accept_loss(self.accept_loss);
+        if let Some(service) = &config.service {
+            worker = worker.service(service);
+        }
+        subscriptions.into_iter().fold(worker, Worker::subscribe).start_each()
+    }
+}
+
+fn watched(config: &Config, running: &Running) -> Watched {
+    let named = config.subscriptions.iter().zip(running.statuses());
+    let seen =
+        named.map(|(subscription, status)| Seen { name: subscription.name.clone(), status: status.clone() });
+    Watched { subscriptions: seen.collect() }
+}
+
+/// What runs may end; whoever asks a second time does not want to wait for it.
+async fn stop(config: &Config, running: Running, mut signals: Signals) -> Exit {
+    screen::say("stopping: nothing new starts, what runs may end; a second Ctrl-C ends at once");
+    let longest = config.subscriptions.iter().map(|one| one.drain_timeout).max().unwrap_or_default();
+    let clock = Clock::system();
+    tokio::select! {
+        stopped = running.stop() => match stopped {
+            Ok(()) => {
+                screen::say("stopped");
+                Exit::Ok
+            }
+            Err(error) => {
+                screen::say(&format!("error: {}", screen::told(&error)));
+                Exit::Failed
+            }
+        },
+        () = signals.stop() => {
+            screen::say("ended at once: what ran is tried again by whoever has its partitions next");
+            Exit::Failed
+        }
+        () = clock.sleep(longest.saturating_add(LEAVE)) => {
+            screen::say("error: it did not stop in time; what ran is tried again by whoever has its partitions next");
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a run begins with: handlers, the cluster, the address; or why it does not begin.
+
+use redrive::Cluster;
+use redrive_broker::Error as BrokerError;
+use redrive_config::{Brokers, Config};
+use redrive_server::Error as ServerError;
+
+use crate::exit::Exit;
+use crate::screen;
+
+/// The configuration as it is run: whoever has the broker inside makes the topics, too.
+pub(super) fn settled(mut config: Config) -> Config {
+    if config.kafka.brokers == Brokers::Embedded {
+        config.subscriptions.iter_mut().for_each(|one| one.auto_create = true);
+    }
+    config
+}
+
+/// The subscriptions with their handlers; everything that is wrong with those is told at once.
+pub(super) fn handled(config: &Config, file: &str) -> Result<Vec<redrive::Subscription>, Exit> {
+    let (mut subscriptions, mut is_good) = (Vec::new(), true);
+    for subscription in &config.subscriptions {
+        match redrive_push::handled(subscription) {
+            Ok(subscription) => subscriptions.push(subscription),
+            Err(error) => {
+                is_good = false;
+                screen::say(&format!(
+                    "error: {file}: {}: {}\nhelp: {}",
+                    error.subscription, error.what, error.remedy
+                ));
+            }
+        }
+    }
+    if config.subscriptions.is_empty() {
+        screen::say(&format!(
+            "error: {file} has no subscription\nhelp: write [[subscription]] with a topic, a group and a handler"
+        ));
+        return Err(Exit::Config);
+    }
+    if is_good { Ok(subscriptions) } else { Err(Exit::Config) }
+}
+
+/// The cluster; if it is inside, with the topics that are consumed.
+pub(super) async fn cluster(config: &Config) -> Result<Cluster, Exit> {
+    let kafka = &config.kafka;
+    let properties = kafka.properties.iter().map(|one| (one.name.clone(), one.value.clone())).collect();
+    let opened = match &kafka.brokers {
+        Brokers::At(brokers) => Cluster::with(brokers, properties).await,
+        Brokers::Embedded => Cluster::embedded_at(kafka.listen, kafka.data.clone(), properties).await,
+    };
+    let cluster = opened.map_err(|error| {
+        let help = match &error {
+            redrive::Error::Broker(BrokerError::Remote { .. }) => Some("let kafka.listen be on 127.0.0.1"),
+            redrive::Error::Broker(BrokerError::Listen { .. }) => {
+                Some("is another broker running there? kafka.listen names another address")
+            }
+            redrive::Error::Broker(BrokerError::InUse { .. }) => {
+                Some("stop the other one, or let kafka.data differ")
+            }
+            _ => None,
+        };
+        failed(&screen::told(&error), help)
+    })?;
+    if let Some(broker) = cluster.broker() {
+        for subscription in &config.subscriptions {
+            let made = broker.create_topic(subscription.topic.as_str(), 1);
+            made.map_err(|error| failed(&screen::told(&error), None))?;
+        }
+    }
+    Ok(cluster)
+}
+
+pub(super) fn not_listening(error: &ServerError) -> Exit {
+    let help = match error {
+        ServerError::Listen { .. } => {
+            "does another run here? server.listen names another address, with port 0 a free one"
+        }
+        ServerError::Open { .. } => "write server.token = \"${REDRIVE_TOKEN}\", or listen on 127.0.0.1",
+    };
+    failed(&screen::told(error), Some(help))
+}
+
+pub(super) fn not_started(error: &redrive::Error) -> Exit {
+    failed(&screen::told(error), None);
+    match error {
+        redrive::Error::Settings(_) => Exit::Config,
+        _ => Exit::Failed,
+    }
+}
+
+fn failed(what: &str, help: Option<&str>) -> Exit {
+    screen::say(&format!("error: {what}"));
+    if let Some(help) = help {
+        screen::say(&format!("help: {help}"));
+    }
+    Exit::Failed
+}
