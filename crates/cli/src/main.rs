@@ -43,6 +43,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 4 nothing matched, 7
 enum Command {
     /// Run the subscriptions of a configuration, until it is told to stop
     Run(commands::run::Run),
+    /// Start nothing new of a subscription, on every instance and across restarts
+    Pause(commands::pause::PauseCommand),
+    /// Let a paused subscription go on, on every instance
+    Resume(commands::pause::Resume),
     /// Check a configuration file and say what it means
     Check(commands::check::Check),
     /// Show the schedule of a retry policy
@@ -68,6 +72,8 @@ enum Command {
 fn main() -> ExitCode {
     let run = match Cli::parse().command {
         Command::Run(run) => run.run(),
+        Command::Pause(pause) => pause.run(),
+        Command::Resume(resume) => resume.run(),
         Command::Check(check) => check.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),

@@ -17,6 +17,9 @@ pub enum Error {
     /// Topics are missing or not as they have to be, or could not be looked at.
     #[error(transparent)]
     Topics(#[from] crate::topics::Unready),
+    /// It is not known what is paused.
+    #[error("it is not known whether the subscription is paused: {0}")]
+    Pauses(String),
 }
 
 fn list(problems: &[String]) -> String {

@@ -31,6 +31,7 @@ pub mod delayed;
 mod error;
 mod handler;
 mod listener;
+pub mod pauses;
 pub mod send;
 mod status;
 mod subscription;

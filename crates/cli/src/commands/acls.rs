@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 
 use clap::{Args, ValueEnum};
-use redrive::topics::{Acl, Pattern, acls};
+use redrive::topics::{Acl, Pattern, acls, process_acls};
 use redrive_config::Brokers;
 use serde_json::{Value, json};
 
@@ -64,7 +64,8 @@ impl Acls {
                 return Ok(Exit::Ok);
             }
         };
-        let all = together(config.subscriptions.iter().flat_map(acls));
+        let process = if config.subscriptions.is_empty() { Vec::new() } else { process_acls() };
+        let all = together(config.subscriptions.iter().flat_map(acls).chain(process));
         screen::data(&match self.output {
             Output::Text => self.text(&all),
             Output::Commands => self.commands(&all, &brokers),

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod delayed;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod pause;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod send;

@@ -108,6 +108,19 @@ pub fn acls(subscription: &Subscription) -> Vec<Acl> {
     [source, group].into_iter().chain(topics).chain(transactions).collect()
 }
 
+/// What `redrive run` needs beside its subscriptions: to know what is paused.
+#[must_use]
+pub fn process_acls() -> Vec<Acl> {
+    vec![Acl {
+        resource: Resource::Topic,
+        name: crate::pauses::TOPIC.to_owned(),
+        pattern: Pattern::Literal,
+        operations: vec![Operation::Read, Operation::Describe],
+        why: "what is paused on every instance (redrive pause itself needs Write, and Create for the first)"
+            .to_owned(),
+    }]
+}
+
 fn of_source(subscription: &Subscription) -> Vec<Operation> {
     let mut operations = vec![Operation::Read, Operation::Describe, Operation::DescribeConfigs];
     match subscription.delay {

@@ -37,6 +37,10 @@ pub async fn look(admin: &Admin, subscriptions: &[Subscription]) -> Result<Found
 pub async fn look_around(admin: &Admin, subscriptions: &[Subscription]) -> Result<Found, Error> {
     let names = admin.topics().await?;
     let mut found = Found { names, ..look(admin, subscriptions).await? };
+    let state = crate::pauses::topic();
+    if found.names.contains(&state) {
+        found.topics.extend(admin.describe(&[state]).await?);
+    }
     let left: Vec<Topic> =
         left_behind(subscriptions, &found.names).into_iter().map(|left| left.topic).collect();
     let mut asked = 0;

@@ -9,14 +9,16 @@ mod carry_out;
 mod found;
 mod left_behind;
 mod plan;
+mod state;
 #[cfg(test)]
 mod tests;
 mod verify;
 mod wanted;
 
-pub use acls::{Acl, Operation, Pattern, Resource, acls, transactional_prefix};
+pub use acls::{Acl, Operation, Pattern, Resource, acls, process_acls, transactional_prefix};
 pub use carry_out::{Ready, Unready, carry_out, ensure, settle};
 pub use found::{Found, look, look_around};
 pub use plan::{Change, Note, Plan, Step, plan};
+pub use state::plan_state;
 pub use verify::{Mender, Mismatch, verify};
 pub use wanted::{HEADER_ROOM, Role, Use, uses};

@@ -34,6 +34,16 @@ pub struct Control {
 pub struct Unchangeable(pub Vec<String>);
 
 impl Control {
+    /// The topics and groups of the subscriptions.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<(Topic, String)> {
+        let one = |wishes: &watch::Sender<Wish>| {
+            let wish = wishes.borrow();
+            (wish.settled.topic.clone(), wish.settled.group.clone())
+        };
+        self.wishes.iter().map(one).collect()
+    }
+
     /// Pauses a subscription, or lets it go on. Nothing new of it starts while it is paused; its partitions
     /// stay with this instance, and what waits goes on waiting. Says whether there is such a subscription.
     pub fn pause(&self, topic: &Topic, group: &str, paused: Option<&Pause>) -> bool {

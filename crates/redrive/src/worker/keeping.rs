@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use redrive_kafka::{Error as KafkaError, Refused};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tracing::{Instrument, error, info_span};
 
 use super::engine::{Links, chain};
-use super::{Running, Start, Worker, back_off, link};
+use super::{Running, Start, Worker, back_off, heed, link};
 use crate::Error;
+use crate::pauses::Known;
 use crate::status::{Problem, State, Status};
 use crate::subscription::Settled;
 use crate::topics::{self, Mender, Unready};
@@ -28,16 +28,15 @@ impl Worker {
     pub fn start_each(self) -> Result<Running, Error> {
         let (settled, start) = self.settle()?;
         let start = Arc::new(start);
-        let (mut keepers, mut ends) = (JoinSet::new(), Vec::new());
-        for (index, settled) in settled.into_iter().enumerate() {
-            let (end, links) = link(&settled, &start.stopped);
+        let (ends, links): (Vec<_>, Vec<_>) = settled.iter().map(|one| link(one, &start.stopped)).unzip();
+        let mut running = Running::of(ends, &start);
+        for (index, (settled, links)) in settled.into_iter().zip(links).enumerate() {
             let span =
                 info_span!("subscription", topic = %settled.settled.topic, group = settled.settled.group);
-            let keeper = Keeper { index, settled, start: start.clone(), links };
-            keepers.spawn(keeper.keep().instrument(span));
-            ends.push(end);
+            let keeper = Keeper { index, settled, start: start.clone(), links, known: running.known.clone() };
+            running.engines.spawn(keeper.keep().instrument(span));
         }
-        Ok(Running::of(keepers, ends, &start))
+        Ok(running)
     }
 }
 
@@ -47,6 +46,7 @@ struct Keeper {
     settled: Settled,
     start: Arc<Start>,
     links: Links,
+    known: watch::Receiver<Known>,
 }
 
 impl Keeper {
@@ -72,6 +72,7 @@ impl Keeper {
     /// Works until it is told to stop, or something keeps it from it.
     async fn work(&self) -> Result<(), Problem> {
         let begin = async {
+            heed(&self.known).await?;
             let settled = Settled {
                 settled: self.links.wishes.borrow().settled.as_ref().clone(),
                 ..self.settled.clone()
@@ -98,6 +99,11 @@ impl Keeper {
 
     fn problem(&self, error: &Error) -> Problem {
         let (kind, remedy) = match error {
+            Error::Pauses(_) => {
+                let remedy =
+                    "check that the brokers can be reached, and allow this user what redrive acls prints";
+                ("pauses", remedy.to_owned())
+            }
             Error::Topics(Unready::Mismatch(_)) => ("topics", self.mend()),
             Error::Topics(Unready::Kafka(error)) | Error::Kafka(error) => of_kafka(error),
             _ => ("failed", "it is tried again by itself".to_owned()),

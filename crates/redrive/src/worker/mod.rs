@@ -23,12 +23,13 @@ use redrive_core::flow::Id;
 use redrive_core::letter::Writer;
 use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
 use crate::Error;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::pauses::{self, Known};
 use crate::status::Status;
 use crate::subscription::{Settled, Subscription};
 use crate::topics::{self, Mender, Ready};
@@ -36,6 +37,7 @@ use assigning::Found;
 use attempts::Answer;
 use control::Wish;
 pub use control::{Control, Unchangeable};
+pub(crate) use engine::chain;
 use engine::{Engine, Links};
 use saving::Saved;
 use shelves::Shelved;
@@ -48,6 +50,7 @@ pub struct Worker {
     service: Option<String>,
     instance: String,
     accept_loss: bool,
+    heeds_pauses: bool,
     clock: Clock,
     mender: Mender,
 }
@@ -98,6 +101,7 @@ impl Worker {
             service: None,
             instance: format!("{}-{}", std::process::id(), &Uuid::new_v4().simple().to_string()[..8]),
             accept_loss: false,
+            heeds_pauses: false,
             clock: Clock::system(),
             mender: Mender::Library,
         }
@@ -145,6 +149,14 @@ impl Worker {
         self
     }
 
+    /// Heeds what `redrive pause` wants of its subscriptions, on every instance and across restarts: nothing
+    /// starts before that is known. It needs the right to read the topic [`crate::pauses::TOPIC`].
+    #[must_use]
+    pub fn heed_pauses(mut self) -> Self {
+        self.heeds_pauses = true;
+        self
+    }
+
     /// The clock that waits go by, for tests.
     #[cfg(feature = "testkit")]
     #[must_use]
@@ -169,14 +181,14 @@ impl Worker {
         let all: Vec<_> = settled.iter().map(|one| one.settled.clone()).collect();
         let ready = topics::ensure(&start.admin, &all, &start.mender).await?;
         ready.tell();
-        let (mut engines, mut ends) = (JoinSet::new(), Vec::new());
-        for (index, settled) in settled.into_iter().enumerate() {
-            let (end, links) = link(&settled, &start.stopped);
+        let (ends, links): (Vec<_>, Vec<_>) = settled.iter().map(|one| link(one, &start.stopped)).unzip();
+        let mut running = Running::of(ends, &start);
+        heed(&running.known).await?;
+        for (index, (settled, links)) in settled.into_iter().zip(links).enumerate() {
             let engine = start.engine(index, settled, &ready, links).await?;
-            engines.spawn(async move { engine.run().await });
-            ends.push(end);
+            running.engines.spawn(async move { engine.run().await });
         }
-        Ok(Running::of(engines, ends, &start))
+        Ok(running)
     }
 
     /// Everything that is right by itself, or everything that is wrong.
@@ -202,6 +214,7 @@ impl Worker {
             service: self.service,
             instance: self.instance,
             accept_loss: self.accept_loss,
+            heeds_pauses: self.heeds_pauses,
             clock: self.clock,
             mender: self.mender,
             stop,
@@ -220,6 +233,7 @@ struct Start {
     service: Option<String>,
     instance: String,
     accept_loss: bool,
+    heeds_pauses: bool,
     clock: Clock,
     mender: Mender,
     stop: watch::Sender<bool>,
@@ -278,14 +292,32 @@ pub struct Running {
     stop: watch::Sender<bool>,
     statuses: Vec<watch::Receiver<Status>>,
     control: Control,
+    /// Whether it is known what is paused, and who finds out.
+    known: watch::Receiver<Known>,
+    following: Option<AbortHandle>,
     _cluster: Cluster,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(following) = &self.following {
+            following.abort();
+        }
+    }
+}
+
 impl Running {
-    fn of(engines: JoinSet<Result<(), Error>>, ends: Vec<End>, start: &Start) -> Self {
+    /// Nothing runs yet; what is paused is being found out.
+    fn of(ends: Vec<End>, start: &Start) -> Self {
         let (statuses, wishes) = ends.into_iter().map(|end| (end.status, end.wishes)).unzip();
         let control = Control { wishes: Arc::new(wishes) };
-        Self { engines, stop: start.stop.clone(), statuses, control, _cluster: start.cluster.clone() }
+        let (knowing, known) = watch::channel(if start.heeds_pauses { Known::NotYet } else { Known::Yes });
+        let following = start.heeds_pauses.then(|| {
+            let follow = pauses::follow(start.cluster.settings().clone(), control.clone(), knowing);
+            tokio::spawn(follow).abort_handle()
+        });
+        let (stop, cluster) = (start.stop.clone(), start.cluster.clone());
+        Self { engines: JoinSet::new(), stop, statuses, control, known, following, _cluster: cluster }
     }
 
     /// Changes what the subscriptions do while they run.
@@ -315,6 +347,14 @@ impl Running {
     pub async fn stop(mut self) -> Result<(), Error> {
         let _ = self.stop.send(true);
         self.ended().await
+    }
+}
+
+/// Waits until it is known what is paused: nothing starts that somebody may have paused.
+async fn heed(known: &watch::Receiver<Known>) -> Result<(), Error> {
+    match known.clone().wait_for(|known| *known != Known::NotYet).await.as_deref() {
+        Ok(Known::No(what)) => Err(Error::Pauses(what.clone())),
+        Ok(Known::Yes | Known::NotYet) | Err(_) => Ok(()),
     }
 }
 

@@ -90,7 +90,8 @@ impl Run {
         cluster: &Cluster,
         subscriptions: Vec<redrive::Subscription>,
     ) -> Result<Running, redrive::Error> {
-        let mut worker = Worker::new(cluster).config_file(self.file.name()).accept_loss(self.accept_loss);
+        let mut worker =
+            Worker::new(cluster).config_file(self.file.name()).accept_loss(self.accept_loss).heed_pauses();
         if let Some(service) = &config.service {
             worker = worker.service(service);
         }

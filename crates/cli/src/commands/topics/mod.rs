@@ -6,7 +6,7 @@ mod show;
 use std::io;
 
 use clap::{Args, Subcommand, ValueEnum};
-use redrive::topics::{Plan, look_around, plan};
+use redrive::topics::{Plan, look_around, plan, plan_state};
 use redrive_config::Subscription;
 use redrive_kafka::{Admin, Error, Settings};
 
@@ -128,6 +128,7 @@ impl Where {
 async fn look_at(settings: &Settings, subscriptions: &[Subscription]) -> Result<(Admin, Plan), Error> {
     let admin = Admin::new(settings)?;
     let found = look_around(&admin, subscriptions).await?;
-    let plan = plan(subscriptions, &found);
+    let mut plan = plan(subscriptions, &found);
+    plan.steps.extend(plan_state(subscriptions, &found));
     Ok((admin, plan))
 }
