@@ -109,12 +109,15 @@ impl Clock {
         }
     }
 
-    /// How far the system's calendar is from the broker's, if the broker was heard of.
+    /// How far the system's calendar is from the broker's at least, if the broker was heard of. What was read
+    /// long after it was written says little, and must not be taken for a clock that is wrong.
     pub(crate) fn skew(&self) -> Option<Duration> {
         match &self.kind {
             Kind::System(start) => {
-                let (ours, theirs) = (self.calendar(), self.broker.at(start.elapsed())?);
-                Some(ours.since(theirs).max(theirs.since(ours)))
+                let (ours, steady) = (self.calendar(), start.elapsed());
+                let behind = self.broker.at(steady)?.since(ours);
+                let ahead = self.broker.at_most(steady).map(|theirs| ours.since(theirs));
+                Some(behind.max(ahead.unwrap_or_default()))
             }
             #[cfg(feature = "testkit")]
             Kind::Manual { .. } => None,

@@ -2,7 +2,7 @@
 
 use super::{Flow, Now};
 use crate::histogram::Histogram;
-use crate::shelf::Phase;
+use crate::shelf::{Phase, Stage};
 use crate::time::Timestamp;
 
 /// More waiting records than this are not looked at one by one: their due times are estimated.
@@ -79,7 +79,10 @@ impl Flow {
             let waiting = &aside.owner.shelf.waiting;
             let looked_at = (waiting.len() as f64 * share).ceil() as usize;
             for one in waiting.iter().take(looked_at) {
-                *by_due.bucket(one.due, now.wall) += 1;
+                match one.stage {
+                    Stage::Waiting | Stage::Held => *by_due.bucket(one.due, now.wall) += 1,
+                    Stage::Out | Stage::Finished => {}
+                }
             }
         }
         by_due.scaled(1.0 / share)

@@ -1,0 +1,69 @@
+//! How a run ends: what runs may end, or nobody waits for it.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::process::{Process, until};
+use crate::stage::{Stage, subscription};
+
+#[allow(clippy::disallowed_methods, reason = "an endpoint that takes its time")]
+fn slow(wait: Duration) -> Endpoint {
+    Endpoint::new(move |_| {
+        thread::sleep(wait);
+        200
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_may_end_and_is_not_run_again_by_the_next() {
+    let stage = Stage::new().await;
+    stage.topic("orders", 1).await;
+    let endpoint = slow(Duration::from_millis(700));
+    let config = format!("{}{}", stage.head(), subscription("orders", "g", &endpoint.url, ""));
+    for round in 1..=3 {
+        let process = Process::start(stage.folder.path(), &config).await;
+        process.until_assigned("orders").await;
+        stage.send_many("orders", 0..5, 5).await;
+        until("they run", || endpoint.count() == 5 * round).await;
+        process.stop().await;
+    }
+    let process = Process::start(stage.folder.path(), &config).await;
+    process.until_assigned("orders").await;
+    stage.send("orders", "k", "last").await;
+    until("the last", || endpoint.count() > 15).await;
+    assert_eq!(endpoint.asked().iter().filter(|asked| asked.body != "last").count(), 15);
+    assert_eq!(endpoint.asked()[15].offset, 15);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_ctrl_c_ends_at_once() {
+    let stage = Stage::new().await;
+    stage.topic("orders", 1).await;
+    let endpoint = slow(Duration::from_secs(120));
+    let more = "drain-timeout = \"100s\"";
+    let config = format!("{}{}", stage.head(), subscription("orders", "g", &endpoint.url, more));
+    let process = Process::start(stage.folder.path(), &config).await;
+    process.until_assigned("orders").await;
+    stage.send("orders", "k", "v").await;
+    until("it runs", || endpoint.count() == 1).await;
+    process.signal("INT");
+    process.said("a second Ctrl-C ends at once").await;
+    process.signal("INT");
+    assert_eq!(process.ended().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_never_ends_is_waited_for_no_longer_than_the_file_says() {
+    let stage = Stage::new().await;
+    stage.topic("orders", 1).await;
+    let endpoint = slow(Duration::from_secs(120));
+    let more = "drain-timeout = \"500ms\"";
+    let config = format!("{}{}", stage.head(), subscription("orders", "g", &endpoint.url, more));
+    let process = Process::start(stage.folder.path(), &config).await;
+    process.until_assigned("orders").await;
+    stage.send("orders", "k", "v").await;
+    until("it runs", || endpoint.count() == 1).await;
+    process.stop().await;
+}
