@@ -65,7 +65,7 @@ impl Writer {
     pub fn letter(&self, ticket: &Ticket, now: Timestamp) -> Letter {
         let record = &ticket.record;
         let mut trail = match &ticket.past {
-            Some(past) => past.trail.clone(),
+            Some(past) => Trail::clone(&past.trail),
             // A follower that never reached the handler.
             None => Trail { lane: ticket.lane().cloned(), attempt: Some(0), ..Trail::default() },
         };
@@ -76,6 +76,7 @@ impl Writer {
         trail.instance = Some(self.instance.clone());
         trail.handler = Some(self.handler.clone());
         trail.content_type = record.headers.text("content-type").map(ToOwned::to_owned);
+        trail.due = None;
         trail.buried_at = Some(now);
         trail.reason = ticket.burial.map(|burial| burial.reason);
         let leader = ticket.burial.and_then(|burial| burial.leader);

@@ -6,7 +6,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers as _, Message};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
-use redrive_core::headers::Headers;
+use redrive_core::headers::{Headers, known};
 use redrive_core::{Origin, Record, Timestamp};
 
 use crate::{Error, Settings};
@@ -58,7 +58,7 @@ pub(crate) fn record(message: &BorrowedMessage<'_>) -> Result<Record, Error> {
         Origin { topic: message.topic().parse()?, partition: message.partition(), offset: message.offset() };
     let mut headers = Headers::default();
     for header in message.headers().iter().flat_map(|native| native.iter()) {
-        headers.push(header.key, header.value.map(Bytes::copy_from_slice));
+        headers.push(known(header.key), header.value.map(Bytes::copy_from_slice));
     }
     Ok(Record {
         at,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
-use redrive_core::headers::Headers;
+use redrive_core::headers::{Headers, known};
 use redrive_core::{Origin, Record, Timestamp, Topic};
 use tokio::sync::mpsc;
 
@@ -189,13 +190,26 @@ impl Link {
 }
 
 fn record(topic: &Topic, message: &Message<'_>) -> Record {
-    let mut headers = Headers::default();
-    message.headers(|name, value| headers.push(name, value.map(Bytes::copy_from_slice)));
+    // All of it in one piece of memory.
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let mut size = length(message.key()) + length(message.value());
+    message.headers(|_, value| size += length(value));
+    let (mut page, mut names) = (Vec::with_capacity(size), Vec::with_capacity(16));
+    let mut copy = |bytes: Option<&[u8]>| {
+        let from = page.len();
+        page.extend_from_slice(bytes?);
+        Some(from..page.len())
+    };
+    let (key, value) = (copy(message.key()), copy(message.value()));
+    message.headers(|name, value| names.push((known(name), copy(value))));
+    let page = Bytes::from(page);
+    let part = |range: Option<Range<usize>>| range.map(|range| page.slice(range));
+    let headers: Headers = names.into_iter().map(|(name, value)| (name, part(value))).collect();
     Record {
         at: Origin { topic: topic.clone(), partition: message.partition(), offset: message.offset() },
         timestamp: message.timestamp().map(Timestamp::from_millis),
-        key: message.key().map(Bytes::copy_from_slice),
-        value: message.value().map(Bytes::copy_from_slice),
+        key: part(key),
+        value: part(value),
         headers,
     }
 }

@@ -103,12 +103,13 @@ impl Flow {
             return;
         }
         let mut wait = wait.clone();
-        wait.trail.due = Some(waiting.due);
+        let trail = Arc::make_mut(&mut wait.trail);
+        trail.due = Some(waiting.due);
         if waiting.cancelled {
-            wait.trail.reason = Some(Reason::Cancelled);
+            trail.reason = Some(Reason::Cancelled);
         }
         if aside.owner.shelf.behind(origin).is_none() {
-            wait.trail.leader = None;
+            trail.leader = None;
         }
         aside.owner.carry(Arc::new(wait));
         if let Some(carry) = &mut aside.carry {

@@ -89,7 +89,7 @@ impl Flow {
         aside.owner.shelf.waiting.set_stage(origin, Stage::Out);
         self.returns += 1;
         match self.cache.take(number, origin) {
-            Some(wait) => self.back(number, &wait),
+            Some(wait) => self.back(number, wait),
             None => {
                 let Some(aside) = self.partitions.aside(number) else { return };
                 aside.fetching.insert(waiting.at, origin);
@@ -99,13 +99,13 @@ impl Flow {
     }
 
     /// An entry was read back from the shelf: one that was asked for, or one beside it.
-    pub fn fetched(&mut self, partition: i32, at: i64, wait: Option<Wait>) {
+    pub fn fetched(&mut self, partition: i32, at: i64, wait: Option<Arc<Wait>>) {
         let Some(aside) = self.partitions.aside(partition) else { return };
         let carried = aside.carry.as_mut().and_then(|carry| carry.fetching.remove(&at));
         let asked = aside.fetching.remove(&at);
         let waiting = |origin: i64| aside.owner.shelf.waiting.get(origin);
         let stands = |waiting: &Waiting, wait: &Wait| waiting.at == at || is_it(waiting, wait.done());
-        let found = wait.map(Arc::new).and_then(|wait| {
+        let found = wait.and_then(|wait| {
             let waiting = waiting(wait.record.at.offset).filter(|waiting| stands(waiting, &wait))?;
             (waiting.at == at || asked == Some(waiting.origin)).then_some((wait, waiting))
         });
@@ -127,19 +127,19 @@ impl Flow {
             self.carry_one(partition, &wait);
         }
         match (asked, waiting.stage) {
-            (Some(_), Stage::Out) => self.back(partition, &wait),
+            (Some(_), Stage::Out) => self.back(partition, wait),
             (None, Stage::Waiting) => self.cache.insert(partition, wait),
             _ => {}
         }
     }
 
     /// A record is back in memory.
-    fn back(&mut self, number: i32, wait: &Wait) {
+    fn back(&mut self, number: i32, wait: Arc<Wait>) {
         let lane = match wait.lane() {
             Some(lane) => Lane::Own(lane.clone()),
             None => Lane::None,
         };
-        let record = Arc::new(wait.record.clone());
+        let record = wait.record.clone();
         let (offset, bytes) = (record.at.offset, record.size());
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let cancelled = partition.aside.as_ref().and_then(|aside| aside.owner.shelf.waiting.get(offset));
@@ -147,13 +147,15 @@ impl Flow {
         let mut ticket = Ticket {
             record,
             lane,
-            past: past(wait),
+            past: past(&wait),
             burial: None,
             place: Place::Queued,
             bytes,
             started: 0,
             shelved: Some(wait.done()),
         };
+        // What it knows is the ticket's alone now.
+        drop(wait);
         self.counts.released += 1;
         self.lateness.observe(self.wall.since(wait.due()), 1);
         partition.bytes += bytes;
@@ -239,11 +241,10 @@ fn past(wait: &Wait) -> Option<Box<Past>> {
         retries: trail.retries.unwrap_or_default(),
     };
     let class = trail.class.unwrap_or(Class::NotReady);
-    let trail = Trail { due: None, leader: None, ..trail.clone() };
-    let failure = failure(&trail).classed(class);
+    let failure = failure(trail).classed(class);
     // It was set aside although it met an outage, as others did not: any success since speaks against one.
     let blocked_at = (class == Class::Outage).then_some(0);
-    Some(Box::new(Past { trail, history, failure, class, blocked_at }))
+    Some(Box::new(Past { trail: trail.clone(), history, failure, class, blocked_at }))
 }
 
 fn failure(trail: &Trail) -> Failure {

@@ -85,7 +85,9 @@ impl Flow {
             }
         };
         let past = ticket.past.insert(past);
-        past.trail.note(&past.failure, class, now.wall);
+        let trail = Arc::make_mut(&mut past.trail);
+        (trail.due, trail.leader) = (None, None);
+        trail.note(&past.failure, class, now.wall);
         // Another key was tried later than this one at its failure before, and it went well: no outage.
         let alone = past.blocked_at.is_some_and(|started| self.last_success > started);
         let class = if class == Class::Outage && alone { Class::NotReady } else { class };
@@ -108,8 +110,9 @@ impl Flow {
             }
         }
         past.history = past.history.clone().after(&route, now.wall);
-        past.trail.retries = Some(past.history.retries);
-        past.trail.first_failed_at = past.history.first_failed_at;
+        let trail = Arc::make_mut(&mut past.trail);
+        trail.retries = Some(past.history.retries);
+        trail.first_failed_at = past.history.first_failed_at;
         let wait = wait(&route, now);
         self.actions.push_back(Action::Tell(Notice::Routed { id, class, route: route.clone(), wait }));
         self.carry_out(id, &route, behind, surge, now);
@@ -212,7 +215,7 @@ fn first(
         content_type: record.headers.text("content-type").map(ToOwned::to_owned),
         ..Trail::default()
     };
-    Past { trail, history: History::of(record.at.clone()), failure, class, blocked_at: None }
+    Past { trail: Arc::new(trail), history: History::of(record.at.clone()), failure, class, blocked_at: None }
 }
 
 /// Whether the record leaves the place where only its own lane waits for it.

@@ -104,23 +104,29 @@ impl Flow {
 }
 
 /// The entry of a record that waits.
-fn wait_of(ticket: &Ticket, due: Timestamp, behind: Option<i64>, settings: &super::Settings) -> Wait {
-    let record = &ticket.record;
-    let mut trail = match &ticket.past {
-        Some(past) => past.trail.clone(),
+fn wait_of(ticket: &mut Ticket, due: Timestamp, behind: Option<i64>, settings: &super::Settings) -> Wait {
+    let replays = ticket.shelved.map(|done| done.replay).filter(|replay| *replay > 0);
+    let mut untried;
+    let (record, trail) = match &mut ticket.past {
+        Some(past) => (ticket.record.clone(), &mut past.trail),
         // A follower that never reached the handler.
-        None => Trail {
-            group: Some(settings.group.clone()),
-            instance: Some(settings.instance.clone()),
-            lane: ticket.lane().cloned(),
-            attempt: Some(0),
-            ..Trail::default()
-        },
+        None => {
+            let record = Arc::new(ticket.record.detached());
+            untried = Arc::new(Trail {
+                group: Some(settings.group.clone()),
+                instance: Some(settings.instance.clone()),
+                lane: ticket.lane.detached(&record),
+                attempt: Some(0),
+                ..Trail::default()
+            });
+            (record, &mut untried)
+        }
     };
-    trail.origin = Some(record.at.clone());
-    trail.origin_timestamp = record.timestamp;
-    trail.due = Some(due);
-    trail.replays = ticket.shelved.map(|done| done.replay).filter(|replay| *replay > 0).or(trail.replays);
-    trail.leader = behind.map(|offset| crate::Origin { offset, ..record.at.clone() });
-    Wait { record: record.detached(), trail }
+    let said = Arc::make_mut(trail);
+    said.origin = Some(record.at.clone());
+    said.origin_timestamp = record.timestamp;
+    said.due = Some(due);
+    said.replays = replays.or(said.replays);
+    said.leader = behind.map(|offset| crate::Origin { offset, ..record.at.clone() });
+    Wait { trail: trail.clone(), record }
 }

@@ -6,7 +6,7 @@ use super::partition::{Aside, Partition};
 use super::{Action, Flow, Notice, Now};
 use crate::lanes::Lanes;
 use crate::offsets::{Offsets, Progress};
-use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Verdict};
+use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Stamp, Verdict};
 
 /// Where the source of a claimed partition begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +143,12 @@ impl Flow {
     fn runs(&mut self, partition: i32, now: Now) {
         self.writers.insert(partition);
         self.answer(partition, now);
+    }
+
+    /// What stands in the log under this mark, if it is a waiting record that we wrote and have not read back.
+    #[must_use]
+    pub fn expected(&self, partition: i32, stamp: Stamp) -> Option<Entry> {
+        self.partitions.get(partition)?.aside.as_ref()?.owner.expected(stamp)
     }
 
     /// An entry of the shelf was read.

@@ -62,7 +62,7 @@ pub struct Ticket {
 #[derive(Debug)]
 pub struct Past {
     /// What is known of it, as headers carry it.
-    pub trail: Trail,
+    pub trail: Arc<Trail>,
     /// What the next route depends on.
     pub history: History,
     /// The last failure.
@@ -107,6 +107,17 @@ impl Lane {
             Self::None => None,
             Self::Key => record.key.as_ref(),
             Self::Own(key) => Some(key),
+        }
+    }
+}
+
+impl Lane {
+    /// The key in memory of its own, of a record that is.
+    pub(super) fn detached(&self, record: &Record) -> Option<Bytes> {
+        match self {
+            Self::None => None,
+            Self::Key => record.key.clone(),
+            Self::Own(key) => Some(Bytes::copy_from_slice(key)),
         }
     }
 }

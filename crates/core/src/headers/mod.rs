@@ -6,6 +6,8 @@ mod names;
 mod tests;
 mod trail;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 pub use names::{Name, PREFIX};
@@ -19,7 +21,7 @@ pub struct Headers(Vec<Header>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// Its value; a null is not an empty value.
     pub value: Option<Bytes>,
 }
@@ -48,8 +50,12 @@ impl Headers {
     }
 
     /// Adds one more header at the end.
-    pub fn push(&mut self, name: impl Into<String>, value: Option<Bytes>) {
+    pub fn push(&mut self, name: impl Into<Cow<'static, str>>, value: Option<Bytes>) {
         self.0.push(Header { name: name.into(), value });
+    }
+
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.0.reserve_exact(more);
     }
 
     /// Makes this the only header of its name, in the place of the first one or at the end.
@@ -64,7 +70,7 @@ impl Headers {
                     index - 1 <= first || header.name != name
                 });
             }
-            None => self.push(name, value),
+            None => self.push(known(name), value),
         }
     }
 
@@ -81,7 +87,16 @@ impl Headers {
     }
 }
 
-impl<N: Into<String>, V: Into<Bytes>> FromIterator<(N, Option<V>)> for Headers {
+/// A name that takes no memory of its own if it is one of ours.
+#[must_use]
+pub fn known(name: &str) -> Cow<'static, str> {
+    match Name::of(name) {
+        Some(ours) => Cow::Borrowed(ours.as_str()),
+        None => Cow::Owned(name.to_owned()),
+    }
+}
+
+impl<N: Into<Cow<'static, str>>, V: Into<Bytes>> FromIterator<(N, Option<V>)> for Headers {
     fn from_iter<I: IntoIterator<Item = (N, Option<V>)>>(pairs: I) -> Self {
         let header =
             |(name, value): (N, Option<V>)| Header { name: name.into(), value: value.map(Into::into) };

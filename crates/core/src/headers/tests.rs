@@ -46,7 +46,7 @@ fn a_header_is_replaced_in_its_place_and_never_appended() {
         ("redrive-due", Some("2")),
     ]);
     headers.set("redrive-due", "3");
-    let names: Vec<_> = headers.iter().map(|header| header.name.as_str()).collect();
+    let names: Vec<_> = headers.iter().map(|header| &*header.name).collect();
     assert_eq!(names, ["x", "redrive-due", "y"]);
     assert_eq!(headers.text("redrive-due"), Some("3"));
 }

@@ -4,6 +4,7 @@
 //! leaves the user's headers alone. Numbers are decimal text, times epoch milliseconds.
 
 use std::fmt::Display;
+use std::io::Write as _;
 use std::str::FromStr;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use super::{Headers, Name};
 use crate::class::Class;
 use crate::failure::{Cause, Failure};
 use crate::origin::Origin;
+use crate::record::Record;
 use crate::route::{Reason, Retries};
 use crate::time::Timestamp;
 
@@ -67,6 +69,12 @@ pub struct Link {
     /// Any other code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+}
+
+impl Link {
+    fn size(&self) -> usize {
+        self.error_type.len() + self.message.len() + self.code.as_ref().map_or(0, String::len)
+    }
 }
 
 /// One call of the handler that failed.
@@ -138,6 +146,28 @@ impl Trail {
         }
     }
 
+    /// Adds our headers to some that have none of ours, as the trail of this record.
+    pub(crate) fn add_to(&self, headers: &mut Headers, record: &Record) {
+        // One piece of memory for all of them.
+        let (mut page, mut parts) = (Vec::with_capacity(1_024), Vec::with_capacity(16));
+        for name in Name::ALL {
+            let from = page.len();
+            let is_there = match name {
+                Name::Origin => show(&mut page, Some(&record.at)),
+                Name::OriginTimestamp => show(&mut page, record.timestamp),
+                name => self.put(*name, &mut page),
+            };
+            if is_there {
+                parts.push((*name, from..page.len()));
+            }
+        }
+        let page = Bytes::from(page);
+        headers.reserve(parts.len() + 1);
+        for (name, part) in parts {
+            headers.push(name.as_str(), Some(page.slice(part)));
+        }
+    }
+
     /// Notes a failed call: what failed and one more line of history, the oldest forgotten.
     pub fn note(&mut self, failure: &Failure, class: Class, at: Timestamp) {
         let outermost = failure.outermost();
@@ -159,54 +189,68 @@ impl Trail {
     }
 
     fn value(&self, name: Name) -> Option<Bytes> {
+        let mut value = Vec::new();
+        self.put(name, &mut value).then(|| Bytes::from(value))
+    }
+
+    /// Adds the value of this header to some bytes, if there is one.
+    fn put(&self, name: Name, to: &mut Vec<u8>) -> bool {
         match name {
-            Name::Origin => shown(self.origin.as_ref()),
-            Name::OriginTimestamp => shown(self.origin_timestamp),
-            Name::Group => shown(self.group.as_ref()),
-            Name::Attempt => shown(self.attempt),
-            Name::Retries => shown(self.retries),
-            Name::FirstFailedAt => shown(self.first_failed_at),
-            Name::Due => shown(self.due),
-            Name::Lane => self.lane.clone(),
-            Name::Class => shown(self.class),
-            Name::ErrorType => shown(self.error_type.as_ref()),
-            Name::ErrorMessage => shown(self.error_message.as_ref()),
-            Name::ErrorChain => json(&self.error_chain),
-            Name::ErrorStack => shown(self.error_stack.as_deref().map(|stack| cut(stack, bounded::STACK))),
-            Name::History => json(&self.history),
-            Name::Reason => shown(self.reason),
-            Name::Leader => shown(self.leader.as_ref()),
-            Name::Service => shown(self.service.as_ref()),
-            Name::Instance => shown(self.instance.as_ref()),
-            Name::Handler => shown(self.handler.as_ref()),
-            Name::ContentType => shown(self.content_type.as_ref()),
-            Name::BuriedAt => shown(self.buried_at),
-            Name::Replay => shown(self.replay.as_ref()),
-            Name::Replays => shown(self.replays),
-            Name::Pointer => shown(self.pointer.as_ref()),
-            Name::PointerExpires => shown(self.pointer_expires),
-            Name::Signature => shown(self.signature.as_ref()),
-            Name::Key => self.key.clone(),
+            Name::Origin => show(to, self.origin.as_ref()),
+            Name::OriginTimestamp => show(to, self.origin_timestamp),
+            Name::Group => show(to, self.group.as_ref()),
+            Name::Attempt => show(to, self.attempt),
+            Name::Retries => show(to, self.retries),
+            Name::FirstFailedAt => show(to, self.first_failed_at),
+            Name::Due => show(to, self.due),
+            Name::Lane => copy(to, self.lane.as_ref()),
+            Name::Class => show(to, self.class),
+            Name::ErrorType => show(to, self.error_type.as_ref()),
+            Name::ErrorMessage => show(to, self.error_message.as_ref()),
+            Name::ErrorChain => json(to, &self.error_chain),
+            Name::ErrorStack => show(to, self.error_stack.as_deref().map(|stack| cut(stack, bounded::STACK))),
+            Name::History => json(to, &self.history),
+            Name::Reason => show(to, self.reason),
+            Name::Leader => show(to, self.leader.as_ref()),
+            Name::Service => show(to, self.service.as_ref()),
+            Name::Instance => show(to, self.instance.as_ref()),
+            Name::Handler => show(to, self.handler.as_ref()),
+            Name::ContentType => show(to, self.content_type.as_ref()),
+            Name::BuriedAt => show(to, self.buried_at),
+            Name::Replay => show(to, self.replay.as_ref()),
+            Name::Replays => show(to, self.replays),
+            Name::Pointer => show(to, self.pointer.as_ref()),
+            Name::PointerExpires => show(to, self.pointer_expires),
+            Name::Signature => show(to, self.signature.as_ref()),
+            Name::Key => copy(to, self.key.as_ref()),
         }
     }
 }
 
-fn shown(value: Option<impl Display>) -> Option<Bytes> {
-    value.map(|value| Bytes::from(value.to_string()))
+fn show(to: &mut Vec<u8>, value: Option<impl Display>) -> bool {
+    value.is_some_and(|value| write!(to, "{value}").is_ok())
 }
 
-fn json<T: Serialize>(list: &[T]) -> Option<Bytes> {
-    if list.is_empty() {
-        return None;
-    }
-    serde_json::to_vec(list).ok().map(Bytes::from)
+fn copy(to: &mut Vec<u8>, value: Option<&Bytes>) -> bool {
+    value.inspect(|value| to.extend_from_slice(value)).is_some()
+}
+
+fn json<T: Serialize>(to: &mut Vec<u8>, list: &[T]) -> bool {
+    !list.is_empty() && serde_json::to_writer(to, list).is_ok()
 }
 
 /// The causes as they are written down. JSON makes control characters six times as long, so the texts
 /// are cut shorter and shorter until the whole fits.
 fn chain(causes: &[Cause]) -> Vec<Link> {
     let cut_at = |limit: usize| causes.iter().map(|cause| link(cause, limit)).collect::<Vec<_>>();
-    let fits = |chain: &Vec<Link>| json(chain).is_none_or(|json| json.len() <= bounded::CHAIN);
+    let fits = |chain: &Vec<Link>| {
+        // At most six times as long, and what is around them.
+        let most: usize = chain.iter().map(|link| 6 * link.size() + 64).sum();
+        most <= bounded::CHAIN || {
+            let mut json = Vec::new();
+            serde_json::to_writer(&mut json, chain).is_ok() && json.len() <= bounded::CHAIN
+        }
+    };
     let limits = [bounded::CAUSE, bounded::CAUSE / 4, bounded::CAUSE / 16];
     limits.into_iter().map(cut_at).find(fits).unwrap_or_else(|| cut_at(bounded::CAUSE / 64))
 }

@@ -327,7 +327,7 @@ impl Owner {
             stamp.seen = *seen;
         }
         let entry = match &body {
-            Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, Box::new(Wait::clone(wait))),
+            Body::Wait(wait) | Body::Carried(wait) => Entry::Wait(stamp, wait.clone()),
             Body::Closed(closed) => Entry::Closed(stamp, closed.clone()),
             Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
             Body::Checkpoint { progress, begins, done, .. } => {
@@ -378,6 +378,15 @@ impl Owner {
         }
         again.append(&mut self.unsent);
         self.unsent = again;
+    }
+
+    /// The waiting record that we wrote under this mark and have not read back: what the log says there is known.
+    #[must_use]
+    pub fn expected(&self, stamp: Stamp) -> Option<Entry> {
+        match self.pending.get(&stamp.seq).filter(|_| stamp.claim == self.claim)? {
+            Body::Wait(wait) | Body::Carried(wait) => Some(Entry::Wait(stamp, wait.clone())),
+            Body::Closed(_) | Body::Outcome(_) | Body::Checkpoint { .. } => None,
+        }
     }
 
     /// An entry was read.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use redrive_core::headers::Headers;
+use redrive_core::headers::{Headers, known};
 use redrive_core::{Origin, Record, Timestamp, Topic};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -201,7 +201,7 @@ impl Pages {
 /// The record without its key and value.
 fn bare(topic: &Topic, message: &Message<'_>) -> Record {
     let mut headers = Headers::default();
-    message.headers(|name, value| headers.push(name, value.map(Bytes::copy_from_slice)));
+    message.headers(|name, value| headers.push(known(name), value.map(Bytes::copy_from_slice)));
     Record {
         at: Origin { topic: topic.clone(), partition: message.partition(), offset: message.offset() },
         timestamp: message.timestamp().map(Timestamp::from_millis),

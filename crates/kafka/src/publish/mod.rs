@@ -64,7 +64,7 @@ impl Outgoing {
     /// With one more header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Bytes>) -> Self {
-        self.headers.push(name, Some(value.into()));
+        self.headers.push(name.into(), Some(value.into()));
         self
     }
 }

@@ -130,14 +130,14 @@ impl View {
         let picked = picker.pick(at.clone(), at.offset).await?;
         let Some(record) = picked.into_iter().find(|record| record.at == at) else { return Ok(None) };
         let mut wait = match Entry::read(&record) {
-            Ok(Entry::Wait(_, wait)) => *wait,
+            Ok(Entry::Wait(_, wait)) => Arc::unwrap_or_clone(wait),
             Ok(_) => return Ok(None),
             Err(source) => return Err(Error::Entry { at, source }),
         };
         if let Some(original) = wait.trail.pointer.clone() {
             let picked = picker.pick(original.clone(), original.offset).await?;
             if let Some(record) = picked.into_iter().find(|record| record.at == original) {
-                wait.record = record;
+                wait.record = Arc::new(record);
             }
         }
         Ok(Some(wait))

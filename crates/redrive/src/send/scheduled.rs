@@ -38,7 +38,7 @@ impl Scheduled {
         let header = format!("{VERSION} {due} {partition} {}", outgoing.topic);
         let own = outgoing.headers.iter().map(|one| (one.name.clone(), one.value.clone()));
         Outgoing {
-            headers: [(HEADER.to_owned(), Some(header.into()))].into_iter().chain(own).collect(),
+            headers: [(HEADER.into(), Some(header.into()))].into_iter().chain(own).collect(),
             partition: None,
             topic: super::topic(),
             ..outgoing.clone()

@@ -493,6 +493,9 @@ impl World {
         let Some((at, entry)) = next else { return };
         let worker = &mut self.workers[index];
         worker.shelf_at = at + 1;
+        if let Some(expected) = entry.stamp().and_then(|stamp| worker.flow.expected(0, stamp)) {
+            assert_eq!(expected, entry, "what it wrote stands in the log as it was written");
+        }
         worker.flow.read(0, at, &entry, 100, now);
         if self.calm || self.roll(4) == 0 {
             self.check_agreement(index);
@@ -806,7 +809,7 @@ impl World {
             }
             for (at, entry) in found {
                 let wait = match entry {
-                    Entry::Wait(_, wait) => Some(*wait),
+                    Entry::Wait(_, wait) => Some(wait),
                     _ => None,
                 };
                 self.workers[index].flow.fetched(0, at, wait);

@@ -127,7 +127,7 @@ pub(super) fn wait(stamp: Stamp, offset: i64, key: &str, attempt: u32) -> Entry 
         lane: record.key.clone(),
         ..Trail::default()
     };
-    Entry::Wait(stamp, Box::new(Wait { record, trail }))
+    Entry::Wait(stamp, Wait { record: record.into(), trail: trail.into() }.into())
 }
 
 pub(super) fn order(id: &str, origin: i64, deed: Deed) -> Entry {
@@ -274,7 +274,7 @@ impl Owner {
     pub(super) fn fetch(&mut self, log: &Log) {
         for at in std::mem::take(&mut self.fetching) {
             let wait = match log.0.get(at as usize) {
-                Some(Entry::Wait(_, wait)) => Some(Wait::clone(wait)),
+                Some(Entry::Wait(_, wait)) => Some(wait.clone()),
                 _ => None,
             };
             self.flow.fetched(0, at, wait);

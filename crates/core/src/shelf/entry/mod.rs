@@ -11,6 +11,7 @@ mod wait;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub enum Entry {
     /// How far the source has come, and what is done.
     Checkpoint(Stamp, Checkpoint),
     /// A record that waits.
-    Wait(Stamp, Box<Wait>),
+    Wait(Stamp, Arc<Wait>),
     /// A letter that closes its lane.
     Closed(Stamp, Closed),
     /// The answer to an order.
@@ -247,7 +248,7 @@ impl Entry {
             Ok(match kind {
                 "claim" => Self::Claim(stamp, body::identity(record)?),
                 "checkpoint" => Self::Checkpoint(stamp, body::checkpoint(record)?),
-                "wait" => Self::Wait(stamp, Box::new(Wait::read(record)?)),
+                "wait" => Self::Wait(stamp, Arc::new(Wait::read(record)?)),
                 "closed" => Self::Closed(stamp, body::closed(record)?),
                 "outcome" => Self::Outcome(stamp, body::json(record)?),
                 _ if ignorable => Self::Skipped,
@@ -255,6 +256,13 @@ impl Entry {
             })
         };
         read().map_err(|why| BadEntry::Malformed { kind: kind.to_owned(), why })
+    }
+
+    /// The owner's mark on a record of a shelf topic, without reading the rest.
+    #[must_use]
+    pub fn stamp_of(record: &Record) -> Option<Stamp> {
+        let mut words = record.headers.text(ENTRY)?.split(' ').skip(2);
+        Stamp::read(&[words.next()?, words.next()?, words.next()?])
     }
 
     /// The record that says this.

@@ -81,7 +81,8 @@ fn waits() -> impl Strategy<Value = Wait> {
             ..Trail::default()
         };
         let headers = headers.into_iter().collect();
-        Wait { record: Record { at: origin, timestamp: None, key, value, headers }, trail }
+        let record = Record { at: origin, timestamp: None, key, value, headers };
+        Wait { record: record.into(), trail: trail.into() }
     })
 }
 
@@ -110,7 +111,7 @@ fn entries() -> impl Strategy<Value = Entry> {
     prop_oneof![
         (stamps(), identities()).prop_map(|(stamp, identity)| Entry::Claim(stamp, identity)),
         (stamps(), checkpoints()).prop_map(|(stamp, checkpoint)| Entry::Checkpoint(stamp, checkpoint)),
-        (stamps(), waits()).prop_map(|(stamp, wait)| Entry::Wait(stamp, Box::new(wait))),
+        (stamps(), waits()).prop_map(|(stamp, wait)| Entry::Wait(stamp, wait.into())),
         (stamps(), origin(), bytes(), any::<bool>()).prop_map(|(stamp, origin, lane, completes)| {
             Entry::Closed(stamp, Closed { origin, lane, completes })
         }),
@@ -154,9 +155,9 @@ fn headers_of_the_user_that_have_our_names_survive() {
     }
     let trail = Trail { due: Some(Timestamp::from_millis(5)), attempt: Some(1), ..Trail::default() };
     let stamp = Stamp { claim: ClaimId { process: 1, number: 1 }, seq: 1, seen: 0 };
-    let written = Entry::Wait(stamp, Box::new(Wait { record: record.clone(), trail })).write();
+    let written = Entry::Wait(stamp, Wait { record: record.clone().into(), trail: trail.into() }.into()).write();
     let Ok(Entry::Wait(_, wait)) = Entry::read(&delivered(written)) else { panic!("it is a wait") };
-    assert_eq!((wait.record, wait.trail.due), (record, Some(Timestamp::from_millis(5))));
+    assert_eq!((&*wait.record, wait.trail.due), (&record, Some(Timestamp::from_millis(5))));
     assert!(Name::of("redrive-due").is_some(), "it is one of ours");
 }
 
@@ -212,7 +213,7 @@ fn a_pointer_carries_no_payload() {
     };
     let trail = Trail { pointer: Some(origin), lane: Some(Bytes::from_static(b"k")), ..Trail::default() };
     let stamp = Stamp { claim: ClaimId { process: 1, number: 1 }, seq: 1, seen: 0 };
-    let written = Entry::Wait(stamp, Box::new(Wait { record, trail })).write();
+    let written = Entry::Wait(stamp, Wait { record: record.into(), trail: trail.into() }.into()).write();
     assert_eq!((&written.key, &written.value), (&None, &None));
     let Ok(Entry::Wait(_, wait)) = Entry::read(&delivered(written)) else { panic!("it is a wait") };
     assert!(wait.is_pointer() && wait.lane().is_some() && wait.record.at.offset == 7);

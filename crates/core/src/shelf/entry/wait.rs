@@ -1,5 +1,7 @@
 //! A record that waits: as it was consumed, with what is known of it beside.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::{Done, ENTRY, Written};
@@ -15,9 +17,9 @@ const USERS: char = '~';
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
     /// The record as it was consumed: where from, its key, value and headers. Of a pointer only where from.
-    pub record: Record,
+    pub record: Arc<Record>,
     /// What is known of it: when it is due, its lane, its attempts, whom it waits for.
-    pub trail: Trail,
+    pub trail: Arc<Trail>,
 }
 
 impl Wait {
@@ -92,22 +94,19 @@ impl Wait {
             value: record.value.clone(),
             headers: users.collect(),
         };
-        Ok(Self { record, trail })
+        Ok(Self { record: Arc::new(record), trail: Arc::new(trail) })
     }
 
     pub(super) fn write(&self) -> Written {
         let users = self.record.headers.iter().map(|header| {
             let name = match is_taken(&header.name) {
                 true => format!("{USERS}{}", header.name),
-                false => header.name.clone(),
+                false => header.name.to_string(),
             };
             (name, header.value.clone())
         });
         let mut headers: Headers = users.collect();
-        let mut trail = self.trail.clone();
-        trail.origin = Some(self.record.at.clone());
-        trail.origin_timestamp = self.record.timestamp;
-        trail.write(&mut headers);
+        self.trail.add_to(&mut headers, &self.record);
         let (key, value) = match self.is_pointer() {
             true => (None, None),
             false => (self.record.key.clone(), self.record.value.clone()),
