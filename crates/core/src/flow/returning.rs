@@ -135,6 +135,7 @@ impl Flow {
 
     /// A record is back in memory.
     fn back(&mut self, number: i32, wait: Arc<Wait>) {
+        self.lateness.observe(self.wall.since(wait.due()), 1);
         let lane = match wait.lane() {
             Some(lane) => Lane::Own(lane.clone()),
             None => Lane::None,
@@ -157,7 +158,6 @@ impl Flow {
         // What it knows is the ticket's alone now.
         drop(wait);
         self.counts.released += 1;
-        self.lateness.observe(self.wall.since(wait.due()), 1);
         partition.bytes += bytes;
         self.bytes += bytes;
         if cancelled {
