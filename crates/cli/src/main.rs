@@ -5,6 +5,7 @@ mod cluster;
 mod commands;
 mod config_file;
 mod exit;
+mod handler_text;
 mod human;
 mod screen;
 mod table;

@@ -86,6 +86,28 @@ fn a_property_that_librdkafka_does_not_know_is_found() {
 }
 
 #[test]
+fn what_exactly_once_does_not_cover_is_said_and_no_secret_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redrive.toml");
+    let text = "kafka.brokers = \"b\"\n[server]\ntoken = \"hunter2-token\"\n[[subscription]]\nname = \"pay\"\ntopic = \"orders\"\n\
+                group = \"pay\"\nhandler.http.url = \"https://me:hunter2@h:1/orders\"\ndelivery = \"exactly-once\"\n\
+                [[subscription.classify]]\nmessage = \"hunter2\"\nclass = \"outage\"\n";
+    fs::write(&file, text).unwrap();
+    let ran = redrive(&["check", "-c", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for said in [
+        "pay: orders consumed by pay",
+        "https://h:1/orders; 64 at once within 30s each, and as many retries",
+        "by 1 rule of its own; transient if nothing else says so",
+        "It does not cover what the endpoint does itself",
+        "waits in orders.pay.shelf; dead letters in orders.pay.dlq; pauses in redrive.state",
+    ] {
+        assert!(ran.out.contains(said), "{said} is not in\n{}", ran.out);
+    }
+    assert!(!ran.out.contains("hunter2"), "{}", ran.out);
+}
+
+#[test]
 fn a_valid_file_is_explained_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[kafka]\nbrokers = \"b\"\n[[subscription]]\ntopic = \"orders\"\ngroup = \"pay\"\nexhausted.transient = \"shelve\"\n";
@@ -102,7 +124,7 @@ fn a_valid_file_is_explained_in_words() {
         "redrive.toml is valid",
         "tried again in place, list(100ms x2, 1s); then set aside while its neighbours go on",
         "permanent  a dead letter",
-        "orders.pay.shelf, orders.pay.dlq",
+        "waits in orders.pay.shelf; dead letters in orders.pay.dlq",
     ] {
         assert!(ran.out.contains(expected), "{expected} is not in\n{}", ran.out);
     }

@@ -4,15 +4,16 @@ use std::fmt::Write;
 use std::io;
 
 use clap::Args;
+use redrive::pauses;
 use redrive_config::{Config, Subscription};
 use redrive_core::Class;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, Strategy};
-use redrive_core::settings::OrderBy;
+use redrive_core::settings::{Delivery, OrderBy};
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
-use crate::screen;
+use crate::{handler_text, human, screen};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -38,14 +39,64 @@ impl Check {
 fn meaning(config: &Config) -> String {
     let mut text = String::new();
     for subscription in &config.subscriptions {
-        let _ = writeln!(text, "\n{} consumed by {}", subscription.topic, subscription.group);
+        let name = subscription.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        let _ = writeln!(text, "\n{name}{} consumed by {}", subscription.topic, subscription.group);
+        let mut line = |what: &str, said: &str| {
+            let _ = writeln!(text, "  {what:<10} {said}");
+        };
+        line("handler", &handling(subscription));
+        line("classes", &classes(subscription));
         for class in Class::ALL {
-            let _ = writeln!(text, "  {:<10} {}", class.name(), fate(subscription, class));
+            line(class.name(), &fate(subscription, class));
         }
-        let _ = writeln!(text, "  {:<10} {}", "order", order(subscription));
-        let _ = writeln!(text, "  {:<10} {}", "topics", topics(subscription));
+        line("order", &order(subscription));
+        line("delivery", &delivery(subscription));
+        line("topics", &topics(subscription));
     }
     text
+}
+
+/// Who handles the records, and how many at once for how long.
+fn handling(subscription: &Subscription) -> String {
+    let Subscription { concurrency, retry_concurrency, timeout, retry_timeout, .. } = subscription;
+    let handler = handler_text::handler(subscription.handler.as_ref());
+    let (first, retry) = (human::duration(*timeout), human::duration(*retry_timeout));
+    let beside = format!("{concurrency} at once within {first} each");
+    match concurrency == retry_concurrency && timeout == retry_timeout {
+        true => format!("{handler}; {beside}, and as many retries"),
+        false => format!("{handler}; {beside}, and {retry_concurrency} retries within {retry}"),
+    }
+}
+
+/// How a failure gets its class. The rules are not repeated: a variable in them may stand for a secret.
+fn classes(subscription: &Subscription) -> String {
+    let classifier = &subscription.rules.classifier;
+    let otherwise = format!("{} if nothing else says so", classifier.default);
+    let own = human::count(classifier.own.len() as u64, "rule of its own", "rules of its own");
+    let global = human::count(classifier.global.len() as u64, "of the defaults", "of the defaults");
+    match (classifier.own.is_empty(), classifier.global.is_empty()) {
+        (true, true) => otherwise,
+        (false, true) => format!("by {own}; {otherwise}"),
+        (true, false) => format!("by {global}; {otherwise}"),
+        (false, false) => format!("by {own}, then {global}; {otherwise}"),
+    }
+}
+
+/// What may happen twice.
+fn delivery(subscription: &Subscription) -> String {
+    let effects = handler_text::side_effects(subscription.handler.as_ref());
+    match subscription.delivery {
+        Delivery::AtLeastOnce => {
+            "at least once: a crash or a rebalance may repeat a record; its topic, partition and offset are \
+             the same each time"
+                .to_owned()
+        }
+        Delivery::ExactlyOnce => format!(
+            "exactly once for what is in Kafka: letters, waiting records and offsets are one transaction. \
+             It does not cover {effects} (a database, a mail, a payment): a crash, a timeout or a rebalance may \
+             repeat that, and the record's topic, partition and offset are what to recognise it by"
+        ),
+    }
 }
 
 /// What becomes of a failure of this class, stage by stage.
@@ -108,5 +159,13 @@ fn topics(subscription: &Subscription) -> String {
             buckets.values().chain(std::iter::once(back)).map(ToString::to_string).collect()
         }
     };
-    [waiting, vec![subscription.letters.to_string()]].concat().join(", ")
+    let waiting = match waiting.is_empty() {
+        true => "nothing waits in Kafka".to_owned(),
+        false => format!("waits in {}", waiting.join(", ")),
+    };
+    let made = match subscription.auto_create {
+        true => "made and mended when it starts",
+        false => "verified when it starts; redrive topics apply makes them",
+    };
+    format!("{waiting}; dead letters in {}; pauses in {}; {made}", subscription.letters, pauses::TOPIC)
 }

@@ -1,10 +1,10 @@
 //! What is said when a run begins: what runs, on what, and where to look.
 
 use redrive::Cluster;
-use redrive_config::{Brokers, Config, Handler, Subscription};
+use redrive_config::{Brokers, Config, Subscription};
 use redrive_server::Listener;
 
-use crate::screen;
+use crate::{handler_text, screen};
 
 pub(super) fn started(config: &Config, cluster: &Cluster, listener: &Listener) {
     screen::say(&broker(config, cluster));
@@ -34,10 +34,7 @@ fn broker(config: &Config, cluster: &Cluster) -> String {
 
 fn line(subscription: &Subscription) -> String {
     let Subscription { topic, group, letters, concurrency, .. } = subscription;
-    let handler = match &subscription.handler {
-        Some(Handler::Http(http)) => http.url.to_string(),
-        None => "nobody".to_owned(),
-    };
+    let handler = handler_text::handler(subscription.handler.as_ref());
     let name = subscription.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     format!("{name}{topic} as {group} -> {handler}, up to {concurrency} at once; dead letters to {letters}")
 }
