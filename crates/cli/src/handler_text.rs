@@ -6,6 +6,8 @@ use redrive_config::Handler;
 pub(crate) fn handler(handler: Option<&Handler>) -> String {
     match handler {
         Some(Handler::Http(http)) => http.url.to_string(),
+        // Its arguments may be secrets.
+        Some(Handler::Command(command)) => format!("the program {}", command.program),
         None => "the program that brings its own handler".to_owned(),
     }
 }
@@ -14,6 +16,7 @@ pub(crate) fn handler(handler: Option<&Handler>) -> String {
 pub(crate) fn side_effects(handler: Option<&Handler>) -> &'static str {
     match handler {
         Some(Handler::Http(_)) => "what the endpoint does itself",
+        Some(Handler::Command(_)) => "what the program does itself",
         None => "what the handler does itself",
     }
 }

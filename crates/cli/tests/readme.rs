@@ -1,6 +1,7 @@
 //! The section "In any language" of the README, run exactly as it is printed.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -53,9 +54,11 @@ fn the_section_in_any_language_does_what_it_says() {
     assert!(python.lines().count() <= 15 && toml.lines().count() <= 12, "it is short");
     fs::write(folder.path().join("endpoint.py"), python).unwrap();
     fs::write(folder.path().join("redrive.toml"), toml).unwrap();
-    let steps = format!("trap 'kill $(jobs -p)' EXIT\n{start}{WAIT}{look}");
-    fs::write(folder.path().join("steps.sh"), steps).unwrap();
-    let ran = shell(folder.path()).status().unwrap();
+    fs::write(folder.path().join("steps.sh"), format!("{start}{WAIT}{look}")).unwrap();
+    let mut shell = shell(folder.path()).process_group(0).spawn().unwrap();
+    let ran = shell.wait().unwrap();
+    // What it started goes on behind it, in its group.
+    Command::new("kill").args(["-TERM", "--", &format!("-{}", shell.id())]).status().unwrap();
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let (out, err) = (read("out"), read("err"));
     assert!(ran.success(), "{out}\n{err}");

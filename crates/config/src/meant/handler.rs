@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use redrive_core::settings::{BatchFormat, Endpoint, HttpVersion, Place, Tombstones};
 
@@ -14,11 +15,26 @@ use crate::typed::{self, At};
 const MAX_ANSWER: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
 const MAX_BODY: NonZeroU64 = NonZeroU64::new(100 << 20).unwrap();
 
+const QUEUE: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
 /// What handles the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
     /// They are pushed to an endpoint.
     Http(Box<Http>),
+    /// They are written to a program.
+    Command(Box<Command>),
+}
+
+/// A program that runs all the time and gets records as lines of JSON.
+#[derive(Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each field is the key of its name, described in the reference")]
+pub struct Command {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub env: Vec<Property>,
+    pub directory: Option<PathBuf>,
+    pub stop_timeout: Duration,
 }
 
 /// An HTTP endpoint, and how it is spoken to.
@@ -48,6 +64,17 @@ pub enum Credentials {
     Basic(Secret),
 }
 
+/// Who is told of each record that is set aside or dead-lettered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Where events go.
+    pub endpoint: Box<Http>,
+    /// How long one may take.
+    pub timeout: Duration,
+    /// How many may wait.
+    pub queue: NonZeroU32,
+}
+
 /// Several records in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
@@ -61,6 +88,16 @@ pub struct Batch {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
+/// Without the arguments, any of which may be secret.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("env", &self.env)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
@@ -70,15 +107,93 @@ impl fmt::Debug for Secret {
 /// The handler, if the file names one.
 pub(super) fn resolve(typed: Option<&At<typed::Handler>>, problems: &mut Vec<Problem>) -> Option<Handler> {
     let typed = typed?;
-    let Some(endpoint) = &typed.http else {
-        let problem = Problem::error(typed.span.clone(), "this names no handler");
+    match (&typed.http, &typed.command) {
+        (Some(endpoint), None) => http(endpoint, problems).map(|http| Handler::Http(Box::new(http))),
+        (None, Some(program)) => {
+            command(program, problems).map(|command| Handler::Command(Box::new(command)))
+        }
+        (Some(_), Some(second)) => {
+            let problem =
+                Problem::error(second.key.clone(), "a subscription has one handler, and here are two");
+            problems.push(problem.help("keep http or command"));
+            None
+        }
+        (None, None) => {
+            let problem = Problem::error(typed.span.clone(), "this names no handler");
+            // What could not be read is told already.
+            if typed.whole {
+                problems.push(problem.help("write handler.http.url = \"http://HOST:PORT/PATH\""));
+            }
+            None
+        }
+    }
+}
+
+fn command(typed: &At<typed::Command>, problems: &mut Vec<Problem>) -> Option<Command> {
+    let argv = typed.argv.as_ref()?;
+    let mut words = argv.value.iter().map(|word| word.value.0.clone());
+    let Some(program) = words.next() else {
+        let problem = Problem::error(argv.span.clone(), "this names no program");
         // What could not be read is told already.
         if typed.whole {
-            problems.push(problem.help("write handler.http.url = \"http://HOST:PORT/PATH\""));
+            problems.push(problem.help("write argv = [\"python3\", \"handler.py\"]"));
         }
         return None;
     };
-    http(endpoint, problems).map(|http| Handler::Http(Box::new(http)))
+    let named = || typed.env.iter().flat_map(|named| &named.value.0);
+    for variable in named() {
+        let Property { name, value } = &variable.value;
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let problem = Problem::error(variable.key.clone(), "this is not an environment variable");
+            problems.push(problem.help("a name has letters, digits and underscores"));
+        }
+    }
+    Some(Command {
+        program,
+        arguments: words.collect(),
+        env: named().map(|variable| variable.value.clone()).collect(),
+        directory: typed.directory.as_ref().map(|folder| PathBuf::from(&folder.value.0)),
+        stop_timeout: typed.stop_timeout.as_ref().map_or(Duration::from_secs(5), |timeout| timeout.value),
+    })
+}
+
+/// Who is told, if the file names someone.
+pub(super) fn notify(typed: Option<&At<typed::Notify>>, problems: &mut Vec<Problem>) -> Option<Notify> {
+    let typed = typed?;
+    let url = typed.url.as_ref()?;
+    if let Some(ca) = typed.ca.as_ref().filter(|_| !matches!(url.value.place, Place::Host { tls: true, .. }))
+    {
+        needs_tls("ca", ca, problems);
+    }
+    let bearer = typed.bearer.as_ref().map(|token| Credentials::Bearer(token.value.clone()));
+    let in_address = url.value.credentials.clone().map(|text| Credentials::Basic(Secret(text)));
+    let endpoint = Http {
+        url: url.value.clone(),
+        version: HttpVersion::Auto,
+        ca: typed.ca.as_ref().map(|text| PathBuf::from(&text.value.0)),
+        identity: None,
+        credentials: bearer.or(in_address),
+        signature_secret: typed.signature_secret.as_ref().map(|secret| secret.value.clone()),
+        headers: Vec::new(),
+        tombstones: Tombstones::Deliver,
+        max_answer: MAX_ANSWER,
+        max_body: MAX_BODY,
+        batch: None,
+    };
+    Some(Notify {
+        endpoint: Box::new(endpoint),
+        timeout: typed.timeout.as_ref().map_or(Duration::from_secs(5), |timeout| timeout.value),
+        queue: count(typed.queue.as_ref()).unwrap_or(QUEUE),
+    })
+}
+
+fn needs_tls(name: &str, file: &At<typed::Text>, problems: &mut Vec<Problem>) {
+    let problem = Problem::error(file.key.clone(), format!("{name} needs TLS, and the url has none"));
+    let problem = problem.help("write the url with https://, or remove this");
+    // What the defaults say is found again with each subscription.
+    if !problems.contains(&problem) {
+        problems.push(problem);
+    }
 }
 
 fn http(typed: &At<typed::Http>, problems: &mut Vec<Problem>) -> Option<Http> {
@@ -150,8 +265,7 @@ fn without_tls(typed: &At<typed::Http>, problems: &mut Vec<Problem>) {
     let files = [("ca", &typed.ca), ("certificate", &typed.certificate), ("private-key", &typed.private_key)];
     for (name, file) in files {
         let Some(file) = file else { continue };
-        let problem = Problem::error(file.key.clone(), format!("{name} needs TLS, and the url has none"));
-        problems.push(problem.help("write the url with https://, or remove this"));
+        needs_tls(name, file, problems);
     }
 }
 

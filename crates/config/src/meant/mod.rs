@@ -21,7 +21,7 @@ use redrive_core::{Rules, Topic};
 use crate::problem::{Problem, Report};
 use crate::typed;
 
-pub use handler::{Batch, Credentials, Handler, Http, Secret};
+pub use handler::{Batch, Command, Credentials, Handler, Http, Notify, Secret};
 pub use process::{Log, LogFormat, LogLevel, Server};
 
 /// A configuration that can be run.
@@ -80,6 +80,7 @@ pub struct Subscription {
     pub topic: Topic,
     pub group: String,
     pub handler: Option<Handler>,
+    pub notify: Option<Notify>,
     pub rules: Rules,
     pub order_by: OrderBy,
     pub followers: Followers,

@@ -82,6 +82,8 @@ table! {
         "exhausted" exhausted: ByClass<Exhausted>, Optional;
         /// Rules that name the class of a failure, asked after those of the subscription.
         "classify" classify: Vec<At<Classify>>, Optional;
+        /// Who is told of each record that is set aside or dead-lettered.
+        "notify" notify: Notify, Optional;
     }
 }
 
@@ -168,8 +170,28 @@ table! {
         "payload" payload: Payload, Default("whole");
         /// How much may wait, and how much of that is kept in memory.
         "shelf" shelf: Shelf, Optional;
+        /// Who is told of each record that is set aside or dead-lettered, before and after.
+        "notify" notify: Notify, Default("that of the defaults");
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// Who is told of each record that is set aside or dead-lettered. What comes of that never affects the record.
+    Notify {
+        /// The address that a CloudEvent is posted to.
+        "url" url: Endpoint, Required;
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// A token, sent as `Authorization: Bearer`.
+        "bearer" bearer: Secret, Optional;
+        /// What requests are signed with.
+        "signature-secret" signature_secret: Secret, Optional;
+        /// How long one event may take.
+        "timeout" timeout: Duration, Default("5s");
+        /// How many events may wait to be posted; more than these are dropped, counted and told in the log.
+        "queue" queue: Count, Default("1000");
     }
 }
 
@@ -190,6 +212,22 @@ table! {
     Handler {
         /// An HTTP endpoint that records are pushed to.
         "http" http: Http, Optional;
+        /// A program that runs all the time and gets records as lines of JSON.
+        "command" command: Command, Optional;
+    }
+}
+
+table! {
+    /// A program that runs all the time and gets records as lines of JSON. docs/http.md says what it answers.
+    Command {
+        /// The program and its arguments.
+        "argv" argv: Vec<At<Text>>, Required;
+        /// More environment variables for it. Their values are never printed.
+        "env" env: Named, Optional;
+        /// The folder that it runs in, if not the current one.
+        "directory" directory: Text, Optional;
+        /// How long it may take to end when it is asked to, before it is ended.
+        "stop-timeout" stop_timeout: Duration, Default("5s");
     }
 }
 

@@ -102,6 +102,7 @@ fn taken_over(old: &Subscription, new: &Subscription) -> Subscription {
     settled
 }
 
+/// The keys whose fields differ.
 macro_rules! differing {
     ($old:ident, $new:ident: $($key:literal = $($field:ident).+),+ $(,)?) => {
         [$(($key, $old.$($field).+ != $new.$($field).+)),+]
@@ -112,11 +113,13 @@ macro_rules! differing {
     };
 }
 
-/// What differs and can only be changed by a restart.
+/// What differs and can only be changed by a restart. Every field is here or among the [`changeable`] ones: a
+/// key that is neither would be read again, and nothing would come of it.
 fn fixed(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
     differing!(old, new:
         "name" = name,
         "handler" = handler,
+        "notify" = notify,
         "order-by" = order_by,
         "followers" = followers,
         "delay" = delay,
@@ -155,4 +158,55 @@ fn changeable(old: &Subscription, new: &Subscription) -> Vec<&'static str> {
         keys.push("classify");
     }
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails to compile when a field is added, so that somebody decides where it belongs.
+    #[test]
+    fn every_key_is_either_taken_over_or_named() {
+        let settled = crate::Subscription::new("orders", "g").settled.unwrap();
+        let Subscription {
+            topic: _,
+            group: _,
+            name: _,
+            handler: _,
+            notify: _,
+            rules: _,
+            order_by: _,
+            followers: _,
+            delay: _,
+            delivery: _,
+            start: _,
+            surge_guard: _,
+            max_loss: _,
+            auto_create: _,
+            concurrency: _,
+            retry_concurrency: _,
+            timeout: _,
+            retry_timeout: _,
+            publish_timeout: _,
+            drain_timeout: _,
+            max_records: _,
+            max_bytes: _,
+            payload: _,
+            shelf_limits: _,
+            outage_pauses: _,
+            letter_partition: _,
+            shelf: _,
+            letters: _,
+        } = &settled;
+        let other = Subscription {
+            concurrency: settled.concurrency.saturating_add(1),
+            timeout: settled.timeout * 2,
+            ..settled.clone()
+        };
+        assert_eq!(
+            (fixed(&settled, &other), changeable(&settled, &other)),
+            (vec!["timeout"], vec!["concurrency"])
+        );
+        assert!(fixed(&settled, &settled).is_empty() && changeable(&settled, &settled).is_empty());
+    }
 }

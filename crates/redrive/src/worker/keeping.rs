@@ -108,7 +108,8 @@ impl Keeper {
             Error::Topics(Unready::Kafka(error)) | Error::Kafka(error) => of_kafka(error),
             _ => ("failed", "it is tried again by itself".to_owned()),
         };
-        Problem { kind, partition: None, what: chain(error).replace('\n', " "), remedy }
+        let what = chain(error).lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        Problem { kind, partition: None, what, remedy }
     }
 
     fn mend(&self) -> String {
@@ -135,6 +136,7 @@ fn failed(status: &mut Status, problem: Problem) {
     status.state = State::Failed;
     status.marks.clear();
     (status.in_memory, status.running, status.lag) = (0, 0, None);
+    (status.shelf, status.by_due) = Default::default();
     status.problems = vec![problem];
 }
 

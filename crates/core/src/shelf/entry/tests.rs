@@ -155,7 +155,8 @@ fn headers_of_the_user_that_have_our_names_survive() {
     }
     let trail = Trail { due: Some(Timestamp::from_millis(5)), attempt: Some(1), ..Trail::default() };
     let stamp = Stamp { claim: ClaimId { process: 1, number: 1 }, seq: 1, seen: 0 };
-    let written = Entry::Wait(stamp, Wait { record: record.clone().into(), trail: trail.into() }.into()).write();
+    let written =
+        Entry::Wait(stamp, Wait { record: record.clone().into(), trail: trail.into() }.into()).write();
     let Ok(Entry::Wait(_, wait)) = Entry::read(&delivered(written)) else { panic!("it is a wait") };
     assert_eq!((&*wait.record, wait.trail.due), (&record, Some(Timestamp::from_millis(5))));
     assert!(Name::of("redrive-due").is_some(), "it is one of ours");
