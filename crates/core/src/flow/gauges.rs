@@ -59,7 +59,7 @@ impl Flow {
             let shelf = &aside.owner.shelf;
             gauges.waiting += shelf.waiting.len() as u64;
             gauges.waiting_bytes += shelf.waiting.bytes();
-            gauges.lanes_closed += shelf.closures().count() as u64;
+            gauges.lanes_closed += shelf.closures().len() as u64;
             gauges.log_bytes += aside.owner.log_bytes();
         }
         gauges

@@ -198,7 +198,7 @@ impl Shelf {
     }
 
     /// The letters that close lanes, by their offsets.
-    pub fn closures(&self) -> impl Iterator<Item = (i64, &Closure)> {
+    pub fn closures(&self) -> impl ExactSizeIterator<Item = (i64, &Closure)> {
         self.closed.iter().map(|(letter, closure)| (*letter, closure))
     }
 

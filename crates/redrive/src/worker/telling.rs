@@ -21,7 +21,7 @@ const SKEW: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(10);
 
 /// Fewer waiting records than this are looked at each time the status is told; more only now and then.
-const FEW: u64 = 10_000;
+const FEW: u64 = 1_000;
 
 /// What listeners are told of a letter, kept until it is there.
 #[derive(Clone)]
@@ -177,7 +177,8 @@ impl Engine {
         }
         self.told = (self.flow.counts(), self.troubles.changes());
         let problems = self.troubles.list();
-        if self.flow.gauges().waiting < FEW {
+        let shelf = self.flow.gauges();
+        if shelf.waiting < FEW {
             self.watch.by_due = self.flow.waiting_by_due(now);
         }
         self.status.send_modify(|status| {
@@ -188,7 +189,7 @@ impl Engine {
             status.marks = self.flow.marks().collect();
             status.loss = share;
             status.tally.clone_from(&self.tally);
-            status.shelf = self.flow.gauges();
+            status.shelf = shelf;
             status.lag = self.watch.lag(&self.flow);
             status.by_due = self.watch.by_due;
             status.took.clone_from(self.attempts.took());
