@@ -1,6 +1,13 @@
 //! On real Kafka with an authorizer: whoever has exactly the ACLs that are printed can do what a worker
 //! does, and no more. The commands are run as they are printed.
 
+#[allow(dead_code, reason = "only some of it is needed here")]
+#[path = "run/endpoint.rs"]
+mod endpoint;
+#[allow(dead_code, reason = "only some of it is needed here")]
+#[path = "run/process.rs"]
+mod process;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
@@ -191,4 +198,60 @@ async fn the_printed_acls_of_auto_create_are_enough_to_make_and_mend() {
         }
     };
     tokio::time::timeout(PATIENCE, mended).await.expect("the shelf is mended in time");
+}
+
+/// The same for a process: a configuration with the guest's name, or with that of who may do all.
+fn running(settings: &Settings, source: &Topic, group: &str, url: &str) -> String {
+    let properties: Vec<_> =
+        settings.properties.iter().map(|(name, value)| format!("\"{name}\" = \"{value}\"")).collect();
+    format!(
+        "[kafka]\nbrokers = \"{}\"\nproperties = {{ {} }}\n[server]\nlisten = \"127.0.0.1:0\"\n[[subscription]]\n\
+         topic = \"{source}\"\ngroup = \"{group}\"\nhandler.http.url = \"{url}\"\nretry.not-ready = \"list(1s x3)\"\n",
+        settings.brokers,
+        properties.join(", ")
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_with_the_printed_acls_runs_and_heeds_pauses() {
+    let Some(guarded) = guarded() else { return };
+    let endpoint = endpoint::Endpoint::new(|asked| match (asked.body.as_str(), asked.attempt) {
+        ("bad", _) => 422,
+        ("late", 1) => 425,
+        _ => 200,
+    });
+    let (source, group): (Topic, _) = (new_name("guarded").parse().unwrap(), new_name("group"));
+    let admin = Admin::new(&guarded.all).unwrap();
+    admin.create(&source, 1, 1, &BTreeMap::new()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let all = folder.path().join("all.toml");
+    fs::write(&all, running(&guarded.all, &source, &group, &endpoint.url)).unwrap();
+    let all = all.display().to_string();
+    process::done(&["topics", "apply", "--yes", "-c", &all]);
+
+    let guest = running(&guarded.guest, &source, &group, &endpoint.url);
+    let process = process::Process::start(folder.path(), &guest).await;
+    let kind = || process.json("/readyz").1["reasons"][0]["kind"].clone();
+    process::until("refused", || kind() == "pauses" || kind() == "kafka").await;
+    allow(&guarded, &guest).await;
+    process.until_ready().await;
+    process.until_assigned(source.as_str()).await;
+
+    let name = format!("{source}/{group}");
+    process::done(&["pause", &name, "-c", &all]);
+    let state = || process.subscription(source.as_str());
+    process::until("paused", || !state()["paused"].is_null()).await;
+    for value in ["good", "late", "bad"] {
+        process::done(&["send", source.as_str(), "--key", value, "--value", value, "-c", &all]);
+    }
+    assert_eq!(endpoint.count(), 0);
+    process::done(&["resume", &name, "-c", &all]);
+    process::until("all are done", || {
+        let totals = &state()["totals"];
+        totals["handled"] == 2 && totals["letters"]["permanent"] == 1
+    })
+    .await;
+    process::until("no lag", || state()["lag"] == 0).await;
+    assert!(state()["ready"] == true && state()["problems"].as_array().unwrap().is_empty(), "{}", state());
+    process.stop().await;
 }

@@ -14,6 +14,9 @@ use crate::worker::{Control, back_off, chain};
 /// How often it is looked for the topic while there is none.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// The longest pause before it is read again.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Whether it is known what is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -28,11 +31,12 @@ pub(crate) enum Known {
 /// Reads what is wanted and has it so, for ever.
 pub(crate) async fn follow(settings: Settings, control: Control, known: watch::Sender<Known>) {
     let clock = Clock::system();
-    let mut tries = 0;
+    let (mut tries, mut told) = (0, String::new());
     loop {
         let wait = match once(&settings, &control, &known).await {
             Ok(()) => {
                 tries = 0;
+                told.clear();
                 LOOK
             }
             Err(error) => {
@@ -46,8 +50,11 @@ pub(crate) async fn follow(settings: Settings, control: Control, known: watch::S
                     }
                     is_news
                 });
-                warn!(error = what, "what is paused cannot be read; it stays as it is");
-                back_off(tries - 1)
+                if told != what {
+                    warn!(error = what, "what is paused cannot be read; it stays as it is");
+                    told = what;
+                }
+                back_off(tries - 1).min(LONGEST)
             }
         };
         clock.sleep(wait).await;

@@ -8,18 +8,21 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use redrive_kafka::{Error as KafkaError, Refused};
 use tokio::sync::watch;
-use tracing::{Instrument, error, info_span};
+use tracing::{Instrument, debug, error, info_span};
 
 use super::engine::{Links, chain};
 use super::{Running, Start, Worker, back_off, heed, link};
 use crate::Error;
 use crate::pauses::Known;
-use crate::status::{Problem, State, Status};
+use crate::status::{Problem, State};
 use crate::subscription::Settled;
-use crate::topics::{self, Mender, Unready};
+use crate::topics::{self, Change, Mender, Mismatch, Step, Unready};
 
 /// Who has run for so long is not starting any more: its next failure is the first.
 const STEADY: Duration = Duration::from_secs(60);
+
+/// The longest pause before it is tried again.
+const LONGEST: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// Starts each subscription on its own, for a process that runs many: one that cannot start, or ends by
@@ -58,15 +61,34 @@ impl Keeper {
             if clock.now().steady.saturating_sub(began) > STEADY {
                 tries = 0;
             }
-            error!(problem = problem.what, remedy = problem.remedy, "failed");
-            self.links.status.send_modify(|status| failed(status, problem));
+            self.failed(problem);
             tokio::select! {
-                () = clock.sleep(back_off(tries)) => tries += 1,
+                () = clock.sleep(back_off(tries).min(LONGEST)) => tries += 1,
+                // What kept it from starting may have been just that.
+                () = changed(self.known.clone()) => {}
                 () = stopped(&self.links.stop) => break,
             }
         }
         self.links.status.send_modify(|status| status.state = State::Stopped);
         Ok(())
+    }
+
+    /// Says so, once for as long as it stays the same. What it had is another's now; the totals stay.
+    fn failed(&self, problem: Problem) {
+        let paused = self.links.wishes.borrow().paused.clone();
+        self.links.status.send_modify(|status| {
+            let is_known = status.state == State::Failed && status.problems.contains(&problem);
+            match is_known {
+                false => error!(problem = problem.what, remedy = problem.remedy, "failed"),
+                true => debug!(problem = problem.what, "failed again"),
+            }
+            status.state = State::Failed;
+            status.paused = paused;
+            status.marks.clear();
+            (status.in_memory, status.running, status.lag) = (0, 0, None);
+            (status.shelf, status.by_due) = Default::default();
+            status.problems = vec![problem];
+        });
     }
 
     /// Works until it is told to stop, or something keeps it from it.
@@ -104,7 +126,7 @@ impl Keeper {
                     "check that the brokers can be reached, and allow this user what redrive acls prints";
                 ("pauses", remedy.to_owned())
             }
-            Error::Topics(Unready::Mismatch(_)) => ("topics", self.mend()),
+            Error::Topics(Unready::Mismatch(mismatch)) => ("topics", self.mend(mismatch)),
             Error::Topics(Unready::Kafka(error)) | Error::Kafka(error) => of_kafka(error),
             _ => ("failed", "it is tried again by itself".to_owned()),
         };
@@ -112,11 +134,17 @@ impl Keeper {
         Problem { kind, partition: None, what, remedy }
     }
 
-    fn mend(&self) -> String {
-        match &self.start.mender {
+    fn mend(&self, mismatch: &Mismatch) -> String {
+        let by_hand = mismatch.steps.iter().filter_map(|step| match &step.change {
+            Change::Cannot { remedy } => Some(remedy.clone()),
+            Change::Create { .. } | Change::AddPartitions { .. } | Change::Alter { .. } => None,
+        });
+        let command = match &self.start.mender {
             Mender::Command { config } => format!("redrive topics apply -c {config}"),
             Mender::Library => "auto_create(true), or redrive topics apply".to_owned(),
-        }
+        };
+        let command = mismatch.steps.iter().any(Step::is_doable).then_some(command);
+        by_hand.chain(command).collect::<Vec<_>>().join("; then ")
     }
 }
 
@@ -131,13 +159,12 @@ fn of_kafka(error: &KafkaError) -> (&'static str, String) {
     ("kafka", remedy.to_owned())
 }
 
-/// What it had is another's now; the totals stay.
-fn failed(status: &mut Status, problem: Problem) {
-    status.state = State::Failed;
-    status.marks.clear();
-    (status.in_memory, status.running, status.lag) = (0, 0, None);
-    (status.shelf, status.by_due) = Default::default();
-    status.problems = vec![problem];
+/// Waits until it is known, or no longer known, what is paused.
+async fn changed(mut known: watch::Receiver<Known>) {
+    known.mark_unchanged();
+    if known.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 async fn stopped(stop: &watch::Receiver<bool>) {
