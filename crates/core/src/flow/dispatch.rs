@@ -22,6 +22,7 @@ impl Flow {
             self.probe(now.steady);
         }
         if !self.gates.contains_key(&None) {
+            self.read_ahead(now);
             self.release(now);
             self.dispatch();
         }
@@ -33,7 +34,8 @@ impl Flow {
         let release = self.next_release(now);
         let parked = self.parked.peek().map(|Reverse((due, _))| *due);
         let gates = self.gates.values().filter(|gate| gate.probing.is_none()).map(|gate| gate.until);
-        gates.chain(parked).chain(release).min()
+        let pass = self.next_pass(now);
+        gates.chain(parked).chain(release).chain(pass).min()
     }
 
     fn wake(&mut self, now: Duration) {

@@ -4,6 +4,7 @@
 //! gate in an outage, and says which offsets are complete. It does nothing itself: whoever acts
 //! takes its [`Action`]s and tells what came of them.
 
+mod ahead;
 mod cache;
 mod carrying;
 mod dispatch;
@@ -36,6 +37,7 @@ use crate::route::{Reason, Route, Rules};
 use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
 use crate::shelf::{ClaimId, Entry, Identity, Stage};
 use crate::time::Timestamp;
+use ahead::Pass;
 use cache::Cache;
 use gate::Gate;
 use loss::Loss;
@@ -154,6 +156,16 @@ pub enum Action {
         partition: i32,
         /// The offset in the shelf.
         at: i64,
+    },
+    /// Read all entries of the shelf from here to there and tell each to [`Flow::fetched`], then tell
+    /// [`Flow::passed`].
+    Pass {
+        /// The partition.
+        partition: i32,
+        /// The first offset in the shelf.
+        from: i64,
+        /// The last.
+        to: i64,
     },
     /// Cut the log of the shelf below this offset, then tell [`Flow::trimmed`].
     Trim {
@@ -312,6 +324,9 @@ pub struct Flow {
     /// Records that came back from a shelf, or are on their way.
     returns: usize,
     cache: Cache,
+    pass: Option<Pass>,
+    /// When the last pass over each shelf began or ended.
+    passes: HashMap<i32, Duration>,
     /// The time of the last call that told it.
     wall: Timestamp,
 }
@@ -345,6 +360,8 @@ impl Flow {
             writers: BTreeSet::new(),
             returns: 0,
             cache,
+            pass: None,
+            passes: HashMap::new(),
             wall: Timestamp::from_millis(0),
         }
     }
@@ -485,6 +502,8 @@ impl Flow {
         self.bytes -= gone.bytes;
         self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
         self.cache.forget(partition);
+        self.passes.remove(&partition);
+        self.pass.take_if(|pass| pass.partition == partition);
         self.writers.remove(&partition);
         self.share_out();
         self.gates.remove(&Some(partition));
@@ -512,6 +531,7 @@ impl Flow {
             | Action::Locate { partition: of, .. }
             | Action::Start { partition: of, .. }
             | Action::Fetch { partition: of, .. }
+            | Action::Pass { partition: of, .. }
             | Action::Trim { partition: of, .. }
             | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
             Action::Tell(_) => true,

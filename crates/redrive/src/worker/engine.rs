@@ -244,6 +244,7 @@ impl Engine {
             Action::Locate { partition, mark } => self.look(partition, mark),
             Action::Start { partition, from } => self.begin(partition, from, now),
             Action::Fetch { partition, at } => self.fetch(partition, at),
+            Action::Pass { partition, from, to } => self.shelves.passing = Some((partition, from, to)),
             Action::Trim { partition, to } => self.trim(partition, to),
             Action::Tell(notice) => self.notice(notice, now),
         }

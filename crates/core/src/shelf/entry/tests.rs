@@ -129,6 +129,16 @@ proptest! {
     }
 
     #[test]
+    fn what_is_packed_is_unpacked(wait in waits()) {
+        prop_assert_eq!(Wait::unpack(wait.pack()), Some(wait));
+    }
+
+    #[test]
+    fn any_bytes_are_unpacked_or_refused(packed in bytes()) {
+        drop(Wait::unpack(Vec::from(packed).into()));
+    }
+
+    #[test]
     fn anything_is_read_or_refused(header in ".{0,60}", key in proptest::option::of(bytes()), value in bytes()) {
         let mut record = record(&header, &value);
         record.key = key;
@@ -155,7 +165,8 @@ fn headers_of_the_user_that_have_our_names_survive() {
     }
     let trail = Trail { due: Some(Timestamp::from_millis(5)), attempt: Some(1), ..Trail::default() };
     let stamp = Stamp { claim: ClaimId { process: 1, number: 1 }, seq: 1, seen: 0 };
-    let written = Entry::Wait(stamp, Wait { record: record.clone().into(), trail: trail.into() }.into()).write();
+    let written =
+        Entry::Wait(stamp, Wait { record: record.clone().into(), trail: trail.into() }.into()).write();
     let Ok(Entry::Wait(_, wait)) = Entry::read(&delivered(written)) else { panic!("it is a wait") };
     assert_eq!((&*wait.record, wait.trail.due), (&record, Some(Timestamp::from_millis(5))));
     assert!(Name::of("redrive-due").is_some(), "it is one of ours");
