@@ -16,6 +16,10 @@ mod scenes;
 use clap::Parser;
 use redrive::Cluster;
 
+/// As the program `redrive` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures the shelf.
 #[derive(Parser)]
 struct Args {

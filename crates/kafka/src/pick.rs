@@ -16,9 +16,14 @@ use crate::{Error, Settings};
 const FIRST: Duration = Duration::from_secs(10);
 /// How long one more may take, once there is one.
 const NEXT: Duration = Duration::from_millis(2);
+/// The same for one of many: a fetch may be under way.
+const NEXT_OF_MANY: Duration = Duration::from_millis(100);
 /// Where a run ends.
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 1 << 20;
+/// Where a run of many ends.
+const MANY: usize = 2_500;
+const MANY_BYTES: usize = 2 << 20;
 
 /// Reads back records that were read before. Never past an open transaction.
 #[derive(Clone)]
@@ -41,10 +46,19 @@ impl Picker {
 
     /// The records from here on, in order: some, and none beyond `last`. Empty if there are none.
     pub async fn pick(&self, from: Origin, last: i64) -> Result<Vec<Record>, Error> {
+        self.run(from, Run { last, next: NEXT, records: MOST, bytes: MOST_BYTES }).await
+    }
+
+    /// The same for one who wants all of them: more at a time.
+    pub async fn pick_many(&self, from: Origin, last: i64) -> Result<Vec<Record>, Error> {
+        self.run(from, Run { last, next: NEXT_OF_MANY, records: MANY, bytes: MANY_BYTES }).await
+    }
+
+    async fn run(&self, from: Origin, run: Run) -> Result<Vec<Record>, Error> {
         let consumer = self.0.clone();
         let read = spawn_blocking(move || {
             let consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
-            let picked = pick(&consumer, &from, last);
+            let picked = pick(&consumer, &from, &run);
             let _ = consumer.unassign();
             picked.map_err(|source| Error::Read { at: from, source })
         });
@@ -52,25 +66,34 @@ impl Picker {
     }
 }
 
-fn pick(consumer: &BaseConsumer, from: &Origin, last: i64) -> Result<Vec<Record>, KafkaError> {
+/// Where a run ends, and how long it waits for one more.
+struct Run {
+    last: i64,
+    next: Duration,
+    records: usize,
+    bytes: usize,
+}
+
+fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Vec<Record>, KafkaError> {
     let mut list = TopicPartitionList::with_capacity(1);
     list.add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))?;
     consumer.assign(&list)?;
     let (mut records, mut bytes) = (Vec::new(), 0);
     loop {
-        let wait = if records.is_empty() { FIRST } else { NEXT };
+        let wait = if records.is_empty() { FIRST } else { run.next };
         match consumer.poll(wait) {
             Some(Ok(message)) => {
                 let Ok(record) = record(&message) else { continue };
                 if record.at.partition != from.partition || record.at.offset < from.offset {
                     continue;
                 }
-                if record.at.offset > last {
+                if record.at.offset > run.last {
                     return Ok(records);
                 }
                 bytes += record.size();
+                let record_is_last = record.at.offset == run.last;
                 records.push(record);
-                if records.len() >= MOST || bytes >= MOST_BYTES {
+                if record_is_last || records.len() >= run.records || bytes >= run.bytes {
                     return Ok(records);
                 }
             }

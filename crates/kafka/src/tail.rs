@@ -24,7 +24,7 @@ use crate::{Error, Settings};
 /// The longest sleep while nothing comes.
 const SLEEP: Duration = Duration::from_millis(500);
 /// The most records that are taken at once.
-const BATCH: usize = 1_000;
+const BATCH: usize = 500;
 /// How many such handfuls may wait for the receiver.
 const HANDFULS: usize = 8;
 

@@ -159,15 +159,16 @@ fn system() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// For how long the best of what was heard counts: the broker's clock may be set, too.
-const WINDOW: i64 = 30_000;
+/// For how long the best of what was heard counts, in microseconds: the broker's clock may be set, too.
+const WINDOW: i64 = 30_000_000;
 const UNHEARD: i64 = i64::MIN;
 
 /// What the broker's calendar shows, at least and at most: what was read was written before, and what we wrote
 /// was written after we sent it, however long either took.
 #[derive(Debug)]
 struct Broker {
-    /// By how much the broker's calendar is ahead of our steady clock, in milliseconds.
+    /// By how much the broker's calendar is ahead of our steady clock, in microseconds: it tells milliseconds,
+    /// but where they change is told by many of them.
     least: AtomicI64,
     most: AtomicI64,
     window: Mutex<Window>,
@@ -191,40 +192,38 @@ impl Default for Broker {
 impl Broker {
     fn at(&self, steady: Duration) -> Option<Timestamp> {
         let least = self.least.load(Ordering::Relaxed);
-        (least != UNHEARD).then(|| Timestamp::from_millis(least.saturating_add(floor(steady))))
+        (least != UNHEARD)
+            .then(|| Timestamp::from_millis(least.saturating_add(micros(steady)).div_euclid(1_000)))
     }
 
     fn at_most(&self, steady: Duration) -> Option<Timestamp> {
         let most = self.most.load(Ordering::Relaxed);
-        (most != i64::MAX).then(|| Timestamp::from_millis(most.saturating_add(ceil(steady))))
+        let millis = |micros: i64| micros.saturating_add(999).div_euclid(1_000);
+        (most != i64::MAX).then(|| Timestamp::from_millis(millis(most.saturating_add(micros(steady)))))
     }
 
     fn heard(&self, broker: Timestamp, sent: Option<Duration>, steady: Duration) {
-        let now = ceil(steady);
+        let (now, broker) = (micros(steady), broker.millis().saturating_mul(1_000));
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if now - window.began > WINDOW {
             window.began = now;
             window.least = [UNHEARD, window.least[0]];
             window.most = [i64::MAX, window.most[0]];
         }
-        // Rounded so that it is true: a broker that shows a millisecond may be at the end of it.
-        let least = broker.millis().saturating_sub(now);
+        let least = broker.saturating_sub(now);
         window.least[0] = window.least[0].max(least);
         self.least.store(window.least[0].max(window.least[1]), Ordering::Relaxed);
         if let Some(sent) = sent {
-            let most = broker.millis().saturating_add(1).saturating_sub(floor(sent));
+            // A broker that shows a millisecond may be at the end of it.
+            let most = broker.saturating_add(1_000).saturating_sub(micros(sent));
             window.most[0] = window.most[0].min(most);
         }
         self.most.store(window.most[0].min(window.most[1]), Ordering::Relaxed);
     }
 }
 
-fn floor(steady: Duration) -> i64 {
-    i64::try_from(steady.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn ceil(steady: Duration) -> i64 {
-    i64::try_from(steady.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX)
+fn micros(steady: Duration) -> i64 {
+    i64::try_from(steady.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A wait that is asked for again and again, each time until another moment. It may end early: to set it

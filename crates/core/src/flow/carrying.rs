@@ -84,7 +84,7 @@ impl Flow {
             else {
                 continue;
             };
-            match self.cache.get(partition, origin).cloned() {
+            match self.cache.get(partition, origin) {
                 Some(wait) => self.carry_one(partition, &wait),
                 None => {
                     carry.fetching.insert(waiting.at, origin);

@@ -23,6 +23,7 @@ impl Flow {
             self.probe(now.steady);
         }
         if !self.gates.contains_key(&None) {
+            self.read_ahead(now);
             self.release(now);
             self.dispatch();
         }
@@ -35,7 +36,8 @@ impl Flow {
         let parked = self.parked.peek().map(|Reverse((due, _))| *due);
         let may_probe = |gate: &&Gate| gate.probing.is_none() && !self.paused;
         let gates = self.gates.values().filter(may_probe).map(|gate| gate.until);
-        gates.chain(parked).chain(release).min()
+        let pass = self.next_pass(now);
+        gates.chain(parked).chain(release).chain(pass).min()
     }
 
     fn wake(&mut self, now: Duration) {

@@ -5,6 +5,7 @@
 //! takes its [`Action`]s and tells what came of them.
 
 mod adopting;
+mod ahead;
 mod cache;
 mod carrying;
 mod dispatch;
@@ -39,6 +40,7 @@ use crate::route::{Reason, Route, Rules};
 use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
 use crate::shelf::{ClaimId, Entry, Identity, Stage};
 use crate::time::Timestamp;
+use ahead::Pass;
 use cache::Cache;
 use gate::Gate;
 use loss::Loss;
@@ -159,6 +161,16 @@ pub enum Action {
         partition: i32,
         /// The offset in the shelf.
         at: i64,
+    },
+    /// Read all entries of the shelf from here to there and tell each to [`Flow::fetched`], then tell
+    /// [`Flow::passed`].
+    Pass {
+        /// The partition.
+        partition: i32,
+        /// The first offset in the shelf.
+        from: i64,
+        /// The last.
+        to: i64,
     },
     /// Cut the log of the shelf below this offset, then tell [`Flow::trimmed`].
     Trim {
@@ -321,6 +333,9 @@ pub struct Flow {
     cache: Cache,
     /// How long after their due times records came back.
     lateness: Histogram,
+    pass: Option<Pass>,
+    /// When the last pass over each shelf began or ended.
+    passes: HashMap<i32, Duration>,
     /// The time of the last call that told it.
     wall: Timestamp,
 }
@@ -356,6 +371,8 @@ impl Flow {
             returns: 0,
             cache,
             lateness: Histogram::default(),
+            pass: None,
+            passes: HashMap::new(),
             wall: Timestamp::from_millis(0),
         }
     }
@@ -496,6 +513,8 @@ impl Flow {
         self.bytes -= gone.bytes;
         self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
         self.cache.forget(partition);
+        self.passes.remove(&partition);
+        self.pass.take_if(|pass| pass.partition == partition);
         self.writers.remove(&partition);
         self.share_out();
         self.gates.remove(&Some(partition));
@@ -523,6 +542,7 @@ impl Flow {
             | Action::Locate { partition: of, .. }
             | Action::Start { partition: of, .. }
             | Action::Fetch { partition: of, .. }
+            | Action::Pass { partition: of, .. }
             | Action::Trim { partition: of, .. }
             | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
             Action::Tell(_) => true,

@@ -93,13 +93,18 @@ impl Flow {
             None => {
                 let Some(aside) = self.partitions.aside(number) else { return };
                 aside.fetching.insert(waiting.at, origin);
-                self.actions.push_back(Action::Fetch { partition: number, at: waiting.at });
+                if !self.pass.as_ref().is_some_and(|pass| pass.will_meet(number, waiting.at)) {
+                    self.actions.push_back(Action::Fetch { partition: number, at: waiting.at });
+                }
             }
         }
     }
 
     /// An entry was read back from the shelf: one that was asked for, or one beside it.
     pub fn fetched(&mut self, partition: i32, at: i64, wait: Option<Arc<Wait>>) {
+        if let Some(pass) = self.pass.as_mut().filter(|pass| pass.will_meet(partition, at)) {
+            pass.at = at;
+        }
         let Some(aside) = self.partitions.aside(partition) else { return };
         let carried = aside.carry.as_mut().and_then(|carry| carry.fetching.remove(&at));
         let asked = aside.fetching.remove(&at);

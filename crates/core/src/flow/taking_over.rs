@@ -7,6 +7,7 @@ use super::{Action, Flow, Notice, Now};
 use crate::lanes::Lanes;
 use crate::offsets::{Offsets, Progress};
 use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Stamp, Verdict};
+use crate::time::Timestamp;
 
 /// Where the source of a claimed partition begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +132,10 @@ impl Flow {
         }
         let cancelled: Vec<_> =
             shelf.waiting.iter().filter(|waiting| waiting.cancelled).map(|waiting| waiting.origin).collect();
+        if !shelf.waiting.is_empty() {
+            // Nothing of it is in memory.
+            self.cache.misses(number, Timestamp::from_millis(0));
+        }
         let from = partition.offsets.position();
         self.actions.push_back(Action::Start { partition: number, from });
         for origin in cancelled {

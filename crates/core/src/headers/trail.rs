@@ -150,21 +150,35 @@ impl Trail {
     pub(crate) fn add_to(&self, headers: &mut Headers, record: &Record) {
         // One piece of memory for all of them.
         let (mut page, mut parts) = (Vec::with_capacity(1_024), Vec::with_capacity(16));
-        for name in Name::ALL {
-            let from = page.len();
-            let is_there = match name {
-                Name::Origin => show(&mut page, Some(&record.at)),
-                Name::OriginTimestamp => show(&mut page, record.timestamp),
-                name => self.put(*name, &mut page),
-            };
-            if is_there {
-                parts.push((*name, from..page.len()));
-            }
-        }
+        self.each(record, &mut page, |name, page, length| {
+            parts.push((name, page.len() - length..page.len()));
+        });
         let page = Bytes::from(page);
         headers.reserve(parts.len() + 1);
         for (name, part) in parts {
             headers.push(name.as_str(), Some(page.slice(part)));
+        }
+    }
+
+    /// Adds the value of each of our headers to some bytes, as the trail of this record, and says which it was
+    /// and how long it is.
+    pub(crate) fn each(
+        &self,
+        record: &Record,
+        to: &mut Vec<u8>,
+        mut added: impl FnMut(Name, &mut Vec<u8>, usize),
+    ) {
+        for name in Name::ALL {
+            let from = to.len();
+            let is_there = match name {
+                Name::Origin => show(to, Some(&record.at)),
+                Name::OriginTimestamp => show(to, record.timestamp),
+                name => self.put(*name, to),
+            };
+            let length = to.len() - from;
+            if is_there {
+                added(*name, to, length);
+            }
         }
     }
 

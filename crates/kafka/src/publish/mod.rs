@@ -113,7 +113,7 @@ impl Publishing {
     pub(crate) fn config(&self, settings: &Settings) -> ClientConfig {
         let mut config = ClientConfig::new();
         let timeout = self.timeout.as_millis();
-        config.set("linger.ms", self.linger.as_millis().to_string());
+        config.set("linger.ms", (self.linger.as_secs_f64() * 1e3).to_string());
         // A key leads to the partition where other clients of Kafka look for it.
         config.set("partitioner", "murmur2_random");
         // A set-aside record must not make a topic with whatever the broker's defaults are.

@@ -1,10 +1,11 @@
 //! The shelf as it is acted on: its log is followed, claimed, written, read back and cut, as the flow asks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::flow::Now;
-use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp};
+use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp, Wait};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
     Error as KafkaError, Mark, Outgoing, Picker, Publisher, Publishing, Refusal, Settings, Tail, Tailed, What,
@@ -40,6 +41,9 @@ pub(crate) struct Shelves {
     /// What has to be read back, by partition and offset.
     wanted: BTreeMap<i32, BTreeSet<i64>>,
     is_picking: bool,
+    is_passing: bool,
+    /// What is read back in one pass: the partition, where it goes on and where it ends.
+    pub(super) passing: Option<(i32, i64, i64)>,
     proving: HashMap<i32, AbortHandle>,
     /// Appends that failed, by when they are tried again.
     again: BTreeSet<(Duration, i32, ClaimId, u64)>,
@@ -66,12 +70,17 @@ pub(crate) enum Shelved {
     /// Entries take long to be confirmed.
     Late { partitions: BTreeSet<i32> },
     /// Entries were read back.
-    Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Record>, KafkaError> },
+    Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError> },
+    /// A part of a pass was read.
+    Met { partition: i32, turn: u64, result: Result<Vec<Back>, KafkaError> },
     /// Everything was cut off, or not.
     Cleared { partition: i32, result: Result<(), KafkaError> },
     /// The log was cut, or not.
     Trimmed { partition: i32, to: i64, result: Result<(), KafkaError> },
 }
+
+/// Where an entry stands that was read back, and the record that waits there, if one does.
+type Back = (i64, Option<Arc<Wait>>);
 
 impl Shelves {
     pub(super) fn new(settings: &Settings, topic: Topic, publisher: Publisher) -> Result<Self, Error> {
@@ -86,6 +95,8 @@ impl Shelves {
             next_turn: 0,
             wanted: BTreeMap::new(),
             is_picking: false,
+            is_passing: false,
+            passing: None,
             proving: HashMap::new(),
             again: BTreeSet::new(),
             tries: HashMap::new(),
@@ -110,6 +121,7 @@ impl Shelves {
             proving.abort();
         }
         self.wanted.remove(&partition);
+        self.passing.take_if(|(of, ..)| *of == partition);
         self.again.retain(|(_, of, ..)| *of != partition);
         self.claims.retain(|(_, of, _)| *of != partition);
         self.tries.remove(&partition);
@@ -350,6 +362,12 @@ impl Engine {
         if self.shelves.is_picking {
             return;
         }
+        // In turns: what is late already must not make the next late too.
+        self.shelves.is_passing = self.shelves.passing.is_some() && !self.shelves.is_passing;
+        if self.shelves.is_passing || self.shelves.wanted.is_empty() {
+            self.go_on_with_pass();
+            return;
+        }
         let Some((partition, wanted)) = self.shelves.wanted.pop_first() else { return };
         let (Some(first), Some(turn)) =
             (wanted.first().copied(), self.shelves.turns.get(&partition).copied())
@@ -361,12 +379,48 @@ impl Engine {
         let from = Origin { topic: self.shelves.topic.clone(), partition, offset: first };
         let (picker, news) = (self.shelves.picker.clone(), self.news.clone());
         tokio::spawn(async move {
-            let result = picker.pick(from, last).await;
+            let result = picker.pick(from, last).await.map(read_back);
             let _ = news.send(News::Shelved(Shelved::Picked { partition, turn, asked: wanted, result }));
         });
     }
 
-    fn picked(&mut self, partition: i32, mut asked: BTreeSet<i64>, result: Result<Vec<Record>, KafkaError>) {
+    /// Reads the next part of a pass.
+    fn go_on_with_pass(&mut self) {
+        let Some((partition, next, to)) = self.shelves.passing else { return };
+        let Some(turn) = self.shelves.turns.get(&partition).copied() else { return };
+        self.shelves.is_picking = true;
+        let from = Origin { topic: self.shelves.topic.clone(), partition, offset: next };
+        let (picker, news) = (self.shelves.picker.clone(), self.news.clone());
+        tokio::spawn(async move {
+            let result = picker.pick_many(from, to).await.map(read_back);
+            let _ = news.send(News::Shelved(Shelved::Met { partition, turn, result }));
+        });
+    }
+
+    /// A part of a pass was read: what is not there any more is passed over.
+    fn met(&mut self, partition: i32, result: Result<Vec<Back>, KafkaError>, now: Now) {
+        let Some((_, _, to)) = self.shelves.passing.filter(|(of, ..)| *of == partition) else { return };
+        let met = match result {
+            Ok(met) => met,
+            Err(error) => {
+                // What it should have met is read one by one when it is due.
+                debug!(partition, error = chain(&error), "reading ahead failed");
+                Vec::new()
+            }
+        };
+        let next = met.last().map_or(to, |(at, _)| *at) + 1;
+        for (at, wait) in met {
+            self.flow.fetched(partition, at, wait);
+        }
+        if next <= to {
+            self.shelves.passing = Some((partition, next, to));
+            return;
+        }
+        self.shelves.passing = None;
+        self.flow.passed(partition, now);
+    }
+
+    fn picked(&mut self, partition: i32, mut asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError>) {
         let records = match result {
             Ok(records) => records,
             Err(error) => {
@@ -378,16 +432,12 @@ impl Engine {
         };
         self.troubles.clear(About::Shelf(partition));
         let first = asked.first().copied().unwrap_or(0);
-        let last = records.last().map_or(first, |record| record.at.offset);
+        let last = records.last().map_or(first, |(at, _)| *at);
         // What was passed and did not come is not there.
         let later = asked.split_off(&(last + 1));
-        for record in records {
-            asked.remove(&record.at.offset);
-            let wait = match Entry::read(&record) {
-                Ok(Entry::Wait(_, wait)) => Some(wait),
-                Ok(_) | Err(_) => None,
-            };
-            self.flow.fetched(partition, record.at.offset, wait);
+        for (at, wait) in records {
+            asked.remove(&at);
+            self.flow.fetched(partition, at, wait);
         }
         for at in asked {
             self.flow.fetched(partition, at, None);
@@ -476,6 +526,12 @@ impl Engine {
                 self.shelves.is_picking = false;
                 if self.shelves.turns.get(&partition) == Some(&turn) {
                     self.picked(partition, asked, result);
+                }
+            }
+            Shelved::Met { partition, turn, result } => {
+                self.shelves.is_picking = false;
+                if self.shelves.turns.get(&partition) == Some(&turn) {
+                    self.met(partition, result, now);
                 }
             }
             Shelved::Cleared { partition, result } => self.cleared(partition, result, now),
@@ -568,7 +624,16 @@ impl Engine {
     }
 }
 
+/// What waits at each of these places. On the thread that read them: there may be many.
+fn read_back(records: Vec<Record>) -> Vec<Back> {
+    let back = records.into_iter().map(|record| match Entry::read(&record) {
+        Ok(Entry::Wait(_, wait)) => (record.at.offset, Some(wait)),
+        Ok(_) | Err(_) => (record.at.offset, None),
+    });
+    back.collect()
+}
+
 /// Entries wait less for each other than letters do: their records are held up by it.
 pub(super) fn shelf_publishing(publishing: &Publishing) -> Publishing {
-    Publishing { linger: Duration::from_millis(1), ..publishing.clone() }
+    Publishing { linger: Duration::from_micros(500), ..publishing.clone() }
 }

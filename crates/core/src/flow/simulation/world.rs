@@ -77,6 +77,8 @@ struct Worker {
     burying: Vec<(Id, i64)>,
     paused: bool,
     fetching: Vec<i64>,
+    /// From where to where it still has to read the log, to have it in memory.
+    passing: Option<(i64, i64)>,
     locating: Option<Option<i64>>,
     transacting: bool,
     outputs: Vec<i64>,
@@ -228,6 +230,7 @@ impl World {
             burying: Vec::new(),
             paused: false,
             fetching: Vec::new(),
+            passing: None,
             locating: None,
             transacting: false,
             outputs: Vec::new(),
@@ -337,6 +340,7 @@ impl World {
         worker.outputs.clear();
         worker.letters.clear();
         worker.fetching.clear();
+        worker.passing = None;
         worker.paused = false;
         worker.tried.clear();
         worker.orphans.append(&mut worker.running);
@@ -795,6 +799,23 @@ impl World {
             };
             self.workers[index].flow.located(0, located, now);
         }
+        if let Some((from, to)) = self.workers[index].passing.take() {
+            let count = 1 + self.roll(3) as usize;
+            let found: Vec<_> = self
+                .log
+                .range(from.max(self.start)..)
+                .take(count)
+                .map(|(at, one)| (*at, one.clone()))
+                .collect();
+            let next = found.last().map(|(at, _)| at + 1).filter(|next| *next <= to);
+            for (at, entry) in found.into_iter().filter(|(at, _)| *at <= to) {
+                self.workers[index].flow.fetched(0, at, waits(entry));
+            }
+            match next {
+                Some(next) => self.workers[index].passing = Some((next, to)),
+                None => self.workers[index].flow.passed(0, now),
+            }
+        }
         if let Some(at) = self.workers[index].fetching.pop() {
             // What stands beside it comes along.
             let count = 1 + self.roll(3) as usize;
@@ -808,11 +829,7 @@ impl World {
                 found.insert(0, (at, Entry::Skipped));
             }
             for (at, entry) in found {
-                let wait = match entry {
-                    Entry::Wait(_, wait) => Some(wait),
-                    _ => None,
-                };
-                self.workers[index].flow.fetched(0, at, wait);
+                self.workers[index].flow.fetched(0, at, waits(entry));
             }
         }
     }
@@ -861,6 +878,10 @@ impl World {
                 Action::Fetch { at, .. } => {
                     worker.fetching.push(at);
                     self.note("fetches");
+                }
+                Action::Pass { from, to, .. } => {
+                    worker.passing = Some((from, to));
+                    self.note("passes over the log");
                 }
                 Action::Trim { to, .. } => worker.sent.push_back((known, Sent::Trim(to))),
                 Action::Tell(Notice::Gone { .. }) => {
@@ -979,5 +1000,12 @@ impl World {
                 == Some(self.source.len() as i64)
                     .filter(|_| self.workers[owner].source_at >= Some(self.source.len() as i64))
                     .or(flow.mark(0).filter(|mark| *mark >= self.source.len() as i64))
+    }
+}
+
+fn waits(entry: Entry) -> Option<std::sync::Arc<crate::shelf::Wait>> {
+    match entry {
+        Entry::Wait(_, wait) => Some(wait),
+        _ => None,
     }
 }

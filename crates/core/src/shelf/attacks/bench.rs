@@ -38,6 +38,7 @@ pub(super) struct Owner {
     pub(super) locating: bool,
     pub(super) starts: Vec<i64>,
     pub(super) fetching: Vec<i64>,
+    passing: Option<(i64, i64)>,
     pub(super) trims: Vec<i64>,
     pub(super) notices: Vec<Notice>,
     pub(super) paused: bool,
@@ -164,6 +165,7 @@ impl Owner {
             locating: false,
             starts: Vec::new(),
             fetching: Vec::new(),
+            passing: None,
             trims: Vec::new(),
             notices: Vec::new(),
             paused: false,
@@ -216,6 +218,7 @@ impl Owner {
                 Action::Locate { .. } => self.locating = true,
                 Action::Start { from, .. } => self.starts.push(from),
                 Action::Fetch { at, .. } => self.fetching.push(at),
+                Action::Pass { from, to, .. } => self.passing = Some((from, to)),
                 Action::Trim { to, .. } => {
                     self.trims.push(to);
                     self.flow.trimmed(0, Some(to));
@@ -272,12 +275,18 @@ impl Owner {
     }
 
     pub(super) fn fetch(&mut self, log: &Log) {
-        for at in std::mem::take(&mut self.fetching) {
+        let passed = self.passing.take();
+        let met = passed.into_iter().flat_map(|(from, to)| from..=to);
+        for at in met.chain(std::mem::take(&mut self.fetching)) {
             let wait = match log.0.get(at as usize) {
                 Some(Entry::Wait(_, wait)) => Some(wait.clone()),
                 _ => None,
             };
             self.flow.fetched(0, at, wait);
+            self.act();
+        }
+        if passed.is_some() {
+            self.flow.passed(0, self.time());
             self.act();
         }
     }

@@ -5,6 +5,7 @@
 //! read. A waiting record keeps its key, value and headers; the other kinds say the rest in their value.
 
 mod body;
+mod packed;
 #[cfg(test)]
 mod tests;
 mod wait;

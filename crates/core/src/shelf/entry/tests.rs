@@ -129,6 +129,16 @@ proptest! {
     }
 
     #[test]
+    fn what_is_packed_is_unpacked(wait in waits()) {
+        prop_assert_eq!(Wait::unpack(wait.pack()), Some(wait));
+    }
+
+    #[test]
+    fn any_bytes_are_unpacked_or_refused(packed in bytes()) {
+        drop(Wait::unpack(Vec::from(packed).into()));
+    }
+
+    #[test]
     fn anything_is_read_or_refused(header in ".{0,60}", key in proptest::option::of(bytes()), value in bytes()) {
         let mut record = record(&header, &value);
         record.key = key;

@@ -1,7 +1,7 @@
 //! Which record may run next. A candidate is at stage Waiting, first of its lane or without one, and
 //! not taken since it became that. Every candidate is in the heap; not every member is a candidate.
 
-use super::waiting::Stage;
+use super::waiting::{Stage, Waiting};
 use super::{Index, Timestamp};
 
 impl Index {
@@ -9,6 +9,12 @@ impl Index {
     #[must_use]
     pub fn next_due(&mut self) -> Option<Timestamp> {
         self.top().map(|id| self.arena[id].due())
+    }
+
+    /// The candidates, the earliest first.
+    pub fn upcoming(&self) -> impl Iterator<Item = Waiting> + '_ {
+        let candidates = self.heap.ordered(&self.arena).filter(|id| self.arena[*id].is_candidate());
+        candidates.map(|id| self.arena[id].waiting())
     }
 
     /// Takes the earliest candidate whose due has come, the lowest origin of those due together. It stays

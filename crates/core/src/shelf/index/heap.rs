@@ -2,6 +2,9 @@
 //! but from the top, so a slot neither changes its due nor is given away while it is in here; the index
 //! sweeps out what has become stale before it is much.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::arena::Arena;
 
 /// Four children each: half the levels of two, and a level's slots are fetched from memory at a time.
@@ -40,6 +43,18 @@ impl Heap {
         self.sink(arena, 0);
         self.spare();
         Some(top)
+    }
+
+    /// The slots by due, then origin, one after the other.
+    pub(super) fn ordered<'a>(&'a self, arena: &'a Arena) -> impl Iterator<Item = u32> + 'a {
+        let ranked = move |at: usize| self.ids.get(at).map(|id| Reverse((rank(arena, *id), at)));
+        let mut next: BinaryHeap<_> = ranked(0).into_iter().collect();
+        std::iter::from_fn(move || {
+            let Reverse((_, at)) = next.pop()?;
+            let first = at * CHILDREN + 1;
+            next.extend((first..first + CHILDREN).filter_map(ranked));
+            self.ids.get(at).copied()
+        })
     }
 
     /// Keeps the candidates and lets go of the others.

@@ -140,6 +140,10 @@ fn compare_all(index: &mut Index, model: &Model) {
     let found: BTreeMap<i64, Waiting> = index.iter().map(|record| (record.origin, record)).collect();
     assert_eq!(found, model.records);
     assert!(model.records.iter().all(|(origin, record)| index.get(*origin) == Some(*record)));
+    let mut upcoming: Vec<_> =
+        model.candidates.iter().map(|origin| (model.records[origin].due, *origin)).collect();
+    upcoming.sort_unstable();
+    assert_eq!(index.upcoming().map(|record| (record.due, record.origin)).collect::<Vec<_>>(), upcoming);
     for lane in (0..4).map(LaneTag::new) {
         let expected = model.lane(lane);
         assert_eq!(index.first_of(lane), expected.first().copied());
