@@ -13,7 +13,9 @@ mod secrets;
 mod typed;
 
 pub use docs::reference;
-pub use meant::{Brokers, Config, Handler, Kafka, Property, ShelfLimits, Subscription};
+pub use meant::{
+    Batch, Brokers, Config, Credentials, Handler, Http, Kafka, Property, Secret, ShelfLimits, Subscription,
+};
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;
 

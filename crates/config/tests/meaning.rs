@@ -29,7 +29,8 @@ fn the_example_means_what_it_says() {
     assert_eq!(subscription.topic.as_str(), "pre-order");
     assert_eq!(subscription.shelf.as_str(), "pre-order.payments.shelf");
     assert_eq!(subscription.letters.as_str(), "pre-order.payments.dlq");
-    assert_eq!(subscription.handler, Some(Handler::Http("http://localhost:9001/payments".to_owned())));
+    let Some(Handler::Http(http)) = &subscription.handler else { panic!("{:?}", subscription.handler) };
+    assert_eq!(http.url.to_string(), "http://localhost:9001/payments");
     assert_eq!(subscription.followers, Followers::Bury);
     assert_eq!(subscription.rules.exhausted[Class::Transient], Exhausted::Shelve);
     assert_eq!(subscription.rules.exhausted[Class::NotReady], Exhausted::Bury);

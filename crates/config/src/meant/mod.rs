@@ -1,6 +1,7 @@
 //! The file as meant: defaults filled in, rules and policies resolved, contradictions refused.
 
 mod conflicts;
+mod handler;
 mod rules;
 mod subscription;
 
@@ -16,6 +17,8 @@ use redrive_core::{Rules, Topic};
 
 use crate::problem::{Problem, Report};
 use crate::typed;
+
+pub use handler::{Batch, Credentials, Handler, Http, Secret};
 
 /// A configuration that can be run.
 #[derive(Debug, Clone)]
@@ -100,13 +103,6 @@ pub struct ShelfLimits {
     pub bytes: NonZeroU64,
 }
 
-/// What handles the records.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Handler {
-    /// They are pushed to this address; it may hold a password.
-    Http(String),
-}
-
 /// Checks everything that was typed; the configuration is meaningless if an error is among the problems.
 pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     let mut problems = Vec::new();
@@ -145,13 +141,5 @@ impl Kafka {
 impl fmt::Debug for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}=***", self.name)
-    }
-}
-
-impl fmt::Debug for Handler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Http(url) = self;
-        let host = url.rsplit_once('@').map_or(url.as_str(), |(_, host)| host);
-        write!(f, "Http({host})")
     }
 }

@@ -12,7 +12,7 @@ use redrive_core::topic::{Purpose, derived};
 use redrive_core::{Class, Policy, Rules, Topic};
 
 use super::rules::{Placed, placed};
-use super::{Handler, ShelfLimits, Subscription, conflicts};
+use super::{ShelfLimits, Subscription, conflicts, handler};
 use crate::problem::Problem;
 use crate::typed::{self, At, ByClass};
 
@@ -53,7 +53,7 @@ pub(super) fn resolve(
         chosen.or_else(|| of_class(defaults?.exhausted.as_ref(), class)).copied().unwrap_or_default()
     });
     conflicts::within(typed, defaults, &policies, &exhausted, problems);
-    check_handler(typed, problems);
+    let handler = handler::resolve(typed.handler.as_ref(), problems);
 
     let topic = &typed.topic.as_ref()?.value;
     let group = &typed.group.as_ref()?.value.0;
@@ -78,7 +78,7 @@ pub(super) fn resolve(
     let subscription = Subscription {
         topic: topic.clone(),
         group: group.clone(),
-        handler: handler(typed),
+        handler,
         rules: Rules { classifier, policies, exhausted, strategy: strategy.ok()? },
         order_by: value(typed.order_by.as_ref()),
         followers: value(typed.followers.as_ref()),
@@ -189,30 +189,15 @@ fn name(
     derived.map_err(refused).ok()
 }
 
-fn check_handler(typed: &At<typed::Subscription>, problems: &mut Vec<Problem>) {
-    let Some(http) = typed.handler.as_ref().and_then(|handler| handler.value.http.as_ref()) else { return };
-    let Some(url) = &http.value.url else { return };
-    let rest = url.value.0.strip_prefix("http://").or_else(|| url.value.0.strip_prefix("https://"));
-    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-        let problem = Problem::error(url.span.clone(), "this is not the address of an HTTP endpoint");
-        problems.push(problem.help("write http://HOST:PORT/PATH or https://HOST/PATH"));
-    }
-}
-
-fn handler(typed: &At<typed::Subscription>) -> Option<Handler> {
-    let url = typed.handler.as_ref()?.value.http.as_ref()?.value.url.as_ref()?;
-    Some(Handler::Http(url.value.0.clone()))
-}
-
 fn of_class<T>(typed: Option<&At<ByClass<T>>>, class: Class) -> Option<&T> {
     typed?.value.0.iter().find(|(of, _)| *of == class).map(|(_, at)| &at.value)
 }
 
-fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
+pub(super) fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
     typed.map(|at| at.value.clone()).unwrap_or_default()
 }
 
-fn size(typed: Option<&At<typed::Size>>) -> Option<NonZeroU64> {
+pub(super) fn size(typed: Option<&At<typed::Size>>) -> Option<NonZeroU64> {
     typed.map(|size| size.value.0)
 }
 
@@ -225,6 +210,6 @@ fn shelf_limits(typed: Option<&typed::Shelf>) -> ShelfLimits {
     }
 }
 
-fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {
+pub(super) fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {
     typed.map(|count| count.value.0)
 }

@@ -5,11 +5,14 @@ use std::time::Duration;
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start};
+use redrive_core::settings::{
+    BatchFormat, Blocking, Delay, Delivery, Endpoint, HttpVersion, LetterPartition, MaxLoss, OrderBy,
+    Payload, Start, Tombstones,
+};
 use redrive_core::{Class, Policy, Topic};
 
 use super::Need::{Default, Optional, Required};
-use super::{At, ByClass, Count, Flag, Guarded, Properties, Size, Text};
+use super::{At, ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
 
 table! {
     /// One TOML file configures everything.
@@ -151,15 +154,49 @@ table! {
     /// What handles the records.
     Handler {
         /// An HTTP endpoint that records are pushed to.
-        "http" http: Http, Required;
+        "http" http: Http, Optional;
     }
 }
 
 table! {
-    /// An HTTP endpoint.
+    /// An HTTP endpoint. docs/http.md says what it gets and what it may answer.
     Http {
-        /// Its address, beginning with `http://` or `https://`.
-        "url" url: Text, Required;
+        /// Its address; `http+unix://` names a Unix socket, then the path of the request behind a colon.
+        "url" url: Endpoint, Required;
+        /// Which HTTP is spoken: over TLS what both can, otherwise 1.1, unless it is said here.
+        "version" version: HttpVersion, Default("auto");
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// A file with the certificate (PEM) to show to the endpoint.
+        "certificate" certificate: Text, Optional;
+        /// A file with the key (PEM) of that certificate.
+        "private-key" private_key: Text, Optional;
+        /// A token, sent as `Authorization: Bearer`.
+        "bearer" bearer: Secret, Optional;
+        /// `user:password`, sent as `Authorization: Basic`.
+        "basic" basic: Secret, Optional;
+        /// What requests are signed with, so that the endpoint knows who calls.
+        "signature-secret" signature_secret: Secret, Optional;
+        /// More headers for each request. Their values are never printed.
+        "headers" headers: Named, Optional;
+        /// What becomes of records whose value is null.
+        "tombstones" tombstones: Tombstones, Default("deliver");
+        /// How many bytes of an answer are read; its status counts whatever its length.
+        "max-answer" max_answer: Size, Default("65536");
+        /// How many bytes a record's value may have; a larger one is a permanent failure.
+        "max-body" max_body: Size, Default("104857600");
+        /// Several records in one request.
+        "batch" batch: Batch, Optional;
+    }
+}
+
+table! {
+    /// Several records in one request.
+    Batch {
+        /// How many at most.
+        "records" records: Count, Required;
+        /// How they are written.
+        "format" format: BatchFormat, Default("ndjson");
     }
 }
 

@@ -1,0 +1,47 @@
+//! Handlers that are not written in Rust, and whom to notify: what the configuration file names.
+//!
+//! A record comes in and goes out to an HTTP endpoint; its answer comes back as success or as a failure with
+//! everything that a classification may ask for. docs/http.md is the contract for the other side. Nothing here
+//! decides what becomes of a record, and no secret is ever shown.
+#![warn(missing_docs)]
+
+mod escape;
+mod http;
+mod outcome;
+
+use redrive::Subscription;
+use redrive_config::Handler;
+
+/// A handler that the configuration names and that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{subscription}: {what}; {remedy}")]
+pub struct BadHandler {
+    /// Whose handler it is: `TOPIC as GROUP`.
+    pub subscription: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// What is wrong, and its remedy, before it is known whose it is.
+type Wrong = (String, String);
+
+/// The subscription of the configuration file with the handler and the listeners that the file names.
+///
+/// Files that it names are read here, so that what cannot work is refused before anything runs.
+pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscription, BadHandler> {
+    let bad = |(what, remedy): Wrong| BadHandler {
+        subscription: format!("{} as {}", subscription.topic, subscription.group),
+        what,
+        remedy,
+    };
+    let configured = Subscription::configured(subscription.clone());
+    match &subscription.handler {
+        Some(Handler::Http(http)) => http::handled(configured, http, subscription).map_err(bad),
+        None => Err(bad((
+            "no handler is named".to_owned(),
+            "write handler.http.url = \"http://HOST:PORT/PATH\"".to_owned(),
+        ))),
+    }
+}
