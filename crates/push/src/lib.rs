@@ -7,6 +7,7 @@
 
 mod escape;
 mod http;
+mod line;
 mod outcome;
 
 use redrive::Subscription;

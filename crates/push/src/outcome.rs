@@ -138,8 +138,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn class(outcome: Value) -> Option<Class> {
-        let failure = Outcome::from_json(&outcome).result("http").err()?;
+    fn class(outcome: &Value) -> Option<Class> {
+        let failure = Outcome::from_json(outcome).result("http").err()?;
         failure.outermost().class.or(failure.presumed)
     }
 
@@ -153,7 +153,7 @@ mod tests {
         ];
         for (expected, statuses) in table {
             for status in statuses {
-                assert_eq!(class(json!({ "status": status })), Some(expected), "{status}");
+                assert_eq!(class(&json!({ "status": status })), Some(expected), "{status}");
             }
         }
         for done in [json!({}), json!({ "status": 200 }), json!({ "status": 299 }), json!({ "id": "o/0/1" })]
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn what_is_said_outright_counts_more_than_the_status() {
-        assert_eq!(class(json!({ "status": 500, "class": "not-ready" })), Some(Class::NotReady));
-        assert_eq!(class(json!({ "status": 500, "class": "NRE" })), Some(Class::Permanent));
-        assert_eq!(class(json!({ "status": 409, "follows": "o/0/1" })), Some(Class::NotReady));
-        assert_eq!(class(json!({ "class": "outage" })), Some(Class::Outage));
+        assert_eq!(class(&json!({ "status": 500, "class": "not-ready" })), Some(Class::NotReady));
+        assert_eq!(class(&json!({ "status": 500, "class": "NRE" })), Some(Class::Permanent));
+        assert_eq!(class(&json!({ "status": 409, "follows": "o/0/1" })), Some(Class::NotReady));
+        assert_eq!(class(&json!({ "class": "outage" })), Some(Class::Outage));
         // Nobody knows: the rules and the default are asked.
-        assert_eq!(class(json!({ "message": "no" })), None);
+        assert_eq!(class(&json!({ "message": "no" })), None);
         assert!(Outcome::from_json(&json!({ "message": "no" })).result("http").is_err());
     }
 

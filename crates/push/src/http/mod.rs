@@ -1,6 +1,7 @@
 //! Records pushed to an HTTP endpoint: one request each, or several in a batch.
 
 mod answer;
+mod batch;
 mod connect;
 pub(crate) mod event;
 mod fault;
@@ -18,11 +19,12 @@ use hyper::{HeaderMap, Method, Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redrive::{Class, Clock, Failure, Handler, Received, Subscription};
-use redrive_config::{Credentials, Http};
+use redrive_config::{Batch, Credentials, Http};
 use redrive_core::settings::{Endpoint, HttpVersion, Tombstones};
 
 use crate::Wrong;
 use answer::Answer;
+use batch::Batches;
 use connect::Connect;
 use sign::Signer;
 
@@ -46,7 +48,11 @@ pub(crate) fn handled(
         tombstones: http.tombstones,
         max_body: http.max_body.get(),
     };
-    Ok(configured.handler_name(http.url.to_string()).handler(push))
+    let configured = configured.handler_name(http.url.to_string());
+    Ok(match http.batch {
+        None => configured.handler(push),
+        Some(Batch { records, format }) => configured.batch_handler(records, Batches { push, format }),
+    })
 }
 
 /// Calls one endpoint, over connections that are kept.
@@ -122,17 +128,19 @@ impl Caller {
         self.client.request(request).await.map_err(|error| fault::unanswered(&self.endpoint, &error))
     }
 
-    /// Sends a request and reads its answer. `timeout` is what the worker gives the attempt: a body is waited
-    /// for within it, since the head says what counts.
-    pub(crate) async fn call(
+    /// Sends a request and reads its answer. The worker gives the attempt `timeout`; within it the body may take
+    /// as long as `patience` behind its head, which has said already what counts most.
+    async fn call(
         &self,
         headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
+        patience: Duration,
     ) -> Result<Answer, Failure> {
         let began = self.clock.now().steady;
         let response = self.send(headers, body).await?;
-        let until = (self.clock.now().steady + BODY).min(began.saturating_add(timeout / 10 * 9));
+        let until = began.saturating_add(timeout / 10 * 9);
+        let until = until.min(self.clock.now().steady.saturating_add(patience));
         Ok(Answer::read(response, self.max_answer, &self.clock, until).await)
     }
 }
@@ -178,6 +186,11 @@ impl Push {
         Some(fault::coded("record-too-large", what, Class::Permanent))
     }
 
+    /// How long the worker waits for this attempt.
+    fn timeout(&self, received: &Received) -> Duration {
+        self.timeouts[usize::from(received.attempt() > 1)]
+    }
+
     fn skips(&self, record: &redrive::Record) -> bool {
         self.tombstones == Tombstones::Skip && record.value.is_none()
     }
@@ -192,8 +205,8 @@ impl Handler for Push {
             return Err(refused);
         }
         let headers = event::headers(&received, &event::origin(&received, &self.group), received.attempt());
-        let timeout = self.timeouts[usize::from(received.attempt() > 1)];
-        let answer = self.client.call(headers, received.value.clone().unwrap_or_default(), timeout).await?;
+        let (timeout, body) = (self.timeout(&received), received.value.clone().unwrap_or_default());
+        let answer = self.client.call(headers, body, timeout, BODY).await?;
         answer.outcome(self.client.clock.now().wall).result("http")
     }
 }

@@ -1,10 +1,10 @@
 """An endpoint that answers by script. argv: port (0: any) or the path of a Unix socket, then the script as JSON.
 
 The script maps a record's value to a list of answers, the last of which holds for ever; "*" is for all others.
-An answer: {"status": 200, "headers": {...}, "body": "...", "delay": seconds}.
+An answer: {"status": 200, "headers": {...}, "body": "...", "delay": seconds, "date": seconds}.
 Each request is told on stdout as a line of JSON, with everything that came.
 """
-import base64, hashlib, hmac, json, socketserver, sys, threading, time
+import base64, email.utils, hashlib, hmac, json, socketserver, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 place, script = sys.argv[1], json.loads(sys.argv[2])
@@ -41,6 +41,8 @@ class Endpoint(BaseHTTPRequestHandler):
         self.send_response(answer.get("status", 200))
         for name, text in answer.get("headers", {}).items():
             self.send_header(name, text)
+        if answer.get("date"):
+            self.send_header("retry-after", email.utils.formatdate(time.time() + answer["date"], usegmt=True))
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -52,12 +54,22 @@ class Endpoint(BaseHTTPRequestHandler):
         return ""
 
 
-class Socket(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class Quiet:
     daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):
+        pass  # Whoever called has gone.
 
 
-ThreadingHTTPServer.daemon_threads = True
-ThreadingHTTPServer.request_queue_size = 128
-server = ThreadingHTTPServer(("127.0.0.1", int(place)), Endpoint) if place.isdigit() else Socket(place, Endpoint)
+class Tcp(Quiet, ThreadingHTTPServer):
+    pass
+
+
+class Socket(Quiet, socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    pass
+
+
+server = Tcp(("127.0.0.1", int(place)), Endpoint) if place.isdigit() else Socket(place, Endpoint)
 print(json.dumps({"port": server.server_address[1] if place.isdigit() else 0}), flush=True)
 server.serve_forever()
