@@ -1,10 +1,11 @@
 //! Handlers that are not written in Rust, and whom to notify: what the configuration file names.
 //!
-//! A record comes in and goes out to an HTTP endpoint; its answer comes back as success or as a failure with
+//! A record comes in and goes out to an HTTP endpoint or to a program; its answer comes back as success or as a failure with
 //! everything that a classification may ask for. docs/http.md is the contract for the other side. Nothing here
 //! decides what becomes of a record, and no secret is ever shown.
 #![warn(missing_docs)]
 
+mod command;
 mod escape;
 mod http;
 mod line;
@@ -40,9 +41,23 @@ pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscripti
     let configured = Subscription::configured(subscription.clone());
     match &subscription.handler {
         Some(Handler::Http(http)) => http::handled(configured, http, subscription).map_err(bad),
+        Some(Handler::Command(command)) => {
+            command::handled(configured, command, &subscription.group).map_err(bad)
+        }
         None => Err(bad((
             "no handler is named".to_owned(),
             "write handler.http.url = \"http://HOST:PORT/PATH\"".to_owned(),
         ))),
     }
+}
+
+/// Waits until the programs of all handlers that are gone have ended: first they are asked to, then made to.
+/// Whoever does not wait at the end of the process ends them at once.
+pub async fn stopped() {
+    command::all_ended().await;
+}
+
+/// A duration in words.
+fn duration(time: std::time::Duration) -> String {
+    redrive_core::duration::print(time)
 }

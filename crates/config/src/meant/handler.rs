@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use redrive_core::settings::{BatchFormat, Endpoint, HttpVersion, Place, Tombstones};
 
@@ -19,6 +20,19 @@ const MAX_BODY: NonZeroU64 = NonZeroU64::new(100 << 20).unwrap();
 pub enum Handler {
     /// They are pushed to an endpoint.
     Http(Box<Http>),
+    /// They are written to a program.
+    Command(Box<Command>),
+}
+
+/// A program that runs all the time and gets records as lines of JSON.
+#[derive(Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each field is the key of its name, described in the reference")]
+pub struct Command {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub env: Vec<Property>,
+    pub directory: Option<PathBuf>,
+    pub stop_timeout: Duration,
 }
 
 /// An HTTP endpoint, and how it is spoken to.
@@ -61,6 +75,16 @@ pub struct Batch {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
+/// Without the arguments, any of which may be secret.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("env", &self.env)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
@@ -70,15 +94,54 @@ impl fmt::Debug for Secret {
 /// The handler, if the file names one.
 pub(super) fn resolve(typed: Option<&At<typed::Handler>>, problems: &mut Vec<Problem>) -> Option<Handler> {
     let typed = typed?;
-    let Some(endpoint) = &typed.http else {
-        let problem = Problem::error(typed.span.clone(), "this names no handler");
+    match (&typed.http, &typed.command) {
+        (Some(endpoint), None) => http(endpoint, problems).map(|http| Handler::Http(Box::new(http))),
+        (None, Some(program)) => {
+            command(program, problems).map(|command| Handler::Command(Box::new(command)))
+        }
+        (Some(_), Some(second)) => {
+            let problem =
+                Problem::error(second.key.clone(), "a subscription has one handler, and here are two");
+            problems.push(problem.help("keep http or command"));
+            None
+        }
+        (None, None) => {
+            let problem = Problem::error(typed.span.clone(), "this names no handler");
+            // What could not be read is told already.
+            if typed.whole {
+                problems.push(problem.help("write handler.http.url = \"http://HOST:PORT/PATH\""));
+            }
+            None
+        }
+    }
+}
+
+fn command(typed: &At<typed::Command>, problems: &mut Vec<Problem>) -> Option<Command> {
+    let argv = typed.argv.as_ref()?;
+    let mut words = argv.value.iter().map(|word| word.value.0.clone());
+    let Some(program) = words.next() else {
+        let problem = Problem::error(argv.span.clone(), "this names no program");
         // What could not be read is told already.
         if typed.whole {
-            problems.push(problem.help("write handler.http.url = \"http://HOST:PORT/PATH\""));
+            problems.push(problem.help("write argv = [\"python3\", \"handler.py\"]"));
         }
         return None;
     };
-    http(endpoint, problems).map(|http| Handler::Http(Box::new(http)))
+    let named = || typed.env.iter().flat_map(|named| &named.value.0);
+    for variable in named() {
+        let Property { name, value } = &variable.value;
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let problem = Problem::error(variable.key.clone(), "this is not an environment variable");
+            problems.push(problem.help("a name has letters, digits and underscores"));
+        }
+    }
+    Some(Command {
+        program,
+        arguments: words.collect(),
+        env: named().map(|variable| variable.value.clone()).collect(),
+        directory: typed.directory.as_ref().map(|folder| PathBuf::from(&folder.value.0)),
+        stop_timeout: typed.stop_timeout.as_ref().map_or(Duration::from_secs(5), |timeout| timeout.value),
+    })
 }
 
 fn http(typed: &At<typed::Http>, problems: &mut Vec<Problem>) -> Option<Http> {

@@ -18,7 +18,7 @@ use redrive_core::{Rules, Topic};
 use crate::problem::{Problem, Report};
 use crate::typed;
 
-pub use handler::{Batch, Credentials, Handler, Http, Secret};
+pub use handler::{Batch, Command, Credentials, Handler, Http, Secret};
 
 /// A configuration that can be run.
 #[derive(Debug, Clone)]

@@ -155,6 +155,22 @@ table! {
     Handler {
         /// An HTTP endpoint that records are pushed to.
         "http" http: Http, Optional;
+        /// A program that runs all the time and gets records as lines of JSON.
+        "command" command: Command, Optional;
+    }
+}
+
+table! {
+    /// A program that runs all the time and gets records as lines of JSON. docs/http.md says what it answers.
+    Command {
+        /// The program and its arguments.
+        "argv" argv: Vec<At<Text>>, Required;
+        /// More environment variables for it. Their values are never printed.
+        "env" env: Named, Optional;
+        /// The folder that it runs in, if not the current one.
+        "directory" directory: Text, Optional;
+        /// How long it may take to end when it is asked to, before it is ended.
+        "stop-timeout" stop_timeout: Duration, Default("5s");
     }
 }
 

@@ -241,11 +241,11 @@ impl<T: Typed> Typed for Vec<At<T>> {
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let Some(list) = node.get_ref().as_array() else {
-            reader.wrong_type(
-                node,
-                "a list",
-                "begin each table of the list with its name in double brackets, [[...]]",
-            );
+            let help = match T::shape() {
+                Shape::Table(_) => "begin each table of the list with its name in double brackets, [[...]]",
+                _ => "write it in brackets, even if there is only one: [...]",
+            };
+            reader.wrong_type(node, "a list", help);
             return None;
         };
         let read = list.iter().filter_map(|node| At::read_at(node.span(), node, reader));

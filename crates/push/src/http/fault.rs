@@ -12,7 +12,12 @@ use super::connect::NoConnection;
 /// The failure that a request without an answer stands for.
 pub(super) fn unanswered(endpoint: &Endpoint, error: &legacy::Error) -> Failure {
     let (code, what) = code(error);
-    told(endpoint, code, what, error)
+    // Why TLS fails is what a person has to know first.
+    let why = causes(error).find_map(|cause| cause.downcast_ref::<NoConnection>());
+    match why.filter(|_| code == "tls") {
+        Some(why) => told(endpoint, code, &why.to_string(), error),
+        None => told(endpoint, code, what, error),
+    }
 }
 
 /// The failure of a request whose answer broke off where it was needed.
