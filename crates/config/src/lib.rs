@@ -14,8 +14,8 @@ mod typed;
 
 pub use docs::reference;
 pub use meant::{
-    Batch, Brokers, Command, Config, Credentials, Handler, Http, Kafka, Property, Secret, ShelfLimits,
-    Subscription,
+    Batch, Brokers, Command, Config, Credentials, Handler, Http, Kafka, Notify, Property, Secret,
+    ShelfLimits, Subscription,
 };
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;

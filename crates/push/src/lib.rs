@@ -8,11 +8,15 @@
 mod command;
 mod escape;
 mod http;
+mod leaving;
 mod line;
+mod notify;
 mod outcome;
 
 use redrive::Subscription;
 use redrive_config::Handler;
+
+use notify::Notifier;
 
 /// A handler that the configuration names and that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +42,10 @@ pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscripti
         what,
         remedy,
     };
-    let configured = Subscription::configured(subscription.clone());
+    let mut configured = Subscription::configured(subscription.clone());
+    if let Some(notify) = &subscription.notify {
+        configured = configured.listener(Notifier::new(notify, &subscription.group).map_err(bad)?);
+    }
     match &subscription.handler {
         Some(Handler::Http(http)) => http::handled(configured, http, subscription).map_err(bad),
         Some(Handler::Command(command)) => {
@@ -51,10 +58,17 @@ pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscripti
     }
 }
 
-/// Waits until the programs of all handlers that are gone have ended: first they are asked to, then made to.
-/// Whoever does not wait at the end of the process ends them at once.
+/// Waits until what the handlers leave behind is done: their programs end, being asked to and then made to, and
+/// the last events are posted, or dropped after a few seconds. Whoever does not wait for it at the end of the
+/// process ends programs at once and loses events.
 pub async fn stopped() {
-    command::all_ended().await;
+    leaving::nobody().await;
+}
+
+/// How many events of `notify` were dropped since the start, of all subscriptions.
+#[must_use]
+pub fn dropped_events() -> u64 {
+    notify::dropped()
 }
 
 /// A duration in words.

@@ -145,14 +145,14 @@ async fn an_endpoint_that_restarts_costs_no_letter() {
         let values: Vec<_> = (0..100).map(|number| format!("{round}-{number}")).collect();
         send(&stage, &values.iter().map(String::as_str).collect::<Vec<_>>()).await;
         until("some of them were handled", || python.calls().len() > 10).await;
-        seen.extend(python.calls().iter().map(ground::python::Call::text));
+        seen.extend(python.calls().iter().map(python::Call::text));
         drop(python);
         sleep(300).await;
         python = Python::at(&port, &json!({ "*": [{ "delay": 0.005 }] }));
     }
     let status = until_status(&running, "all handled", |status| status.counts.handled == 300).await;
     running.stop().await.unwrap();
-    seen.extend(python.calls().iter().map(ground::python::Call::text));
+    seen.extend(python.calls().iter().map(python::Call::text));
     assert_eq!((status.counts.buried, seen.len()), (0, 300));
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ground::raw::{self, Raw, request, write};
+use ground::raw::{Raw, request, write};
 use ground::{header, run, send, sleep, stage, until, until_status};
 use redrive::testkit::Stage;
 use redrive::{Event, Running};
@@ -258,7 +258,7 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_stuck_endpoint_does_not_slow_another() {
-    let stuck = Raw::new(|_, mut stream| while raw::request(&mut stream).is_some() {});
+    let stuck = Raw::new(|_, mut stream| while request(&mut stream).is_some() {});
     let quick = Raw::new(|_, mut stream| {
         while request(&mut stream).is_some() {
             write(&mut stream, OK);

@@ -15,6 +15,8 @@ use crate::typed::{self, At};
 const MAX_ANSWER: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
 const MAX_BODY: NonZeroU64 = NonZeroU64::new(100 << 20).unwrap();
 
+const QUEUE: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
 /// What handles the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
@@ -60,6 +62,17 @@ pub enum Credentials {
     Bearer(Secret),
     /// `user:password`.
     Basic(Secret),
+}
+
+/// Who is told of each record that is set aside or dead-lettered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Where events go.
+    pub endpoint: Box<Http>,
+    /// How long one may take.
+    pub timeout: Duration,
+    /// How many may wait.
+    pub queue: NonZeroU32,
 }
 
 /// Several records in one request.
@@ -144,6 +157,45 @@ fn command(typed: &At<typed::Command>, problems: &mut Vec<Problem>) -> Option<Co
     })
 }
 
+/// Who is told, if the file names someone.
+pub(super) fn notify(typed: Option<&At<typed::Notify>>, problems: &mut Vec<Problem>) -> Option<Notify> {
+    let typed = typed?;
+    let url = typed.url.as_ref()?;
+    if let Some(ca) = typed.ca.as_ref().filter(|_| !matches!(url.value.place, Place::Host { tls: true, .. }))
+    {
+        needs_tls("ca", ca, problems);
+    }
+    let bearer = typed.bearer.as_ref().map(|token| Credentials::Bearer(token.value.clone()));
+    let in_address = url.value.credentials.clone().map(|text| Credentials::Basic(Secret(text)));
+    let endpoint = Http {
+        url: url.value.clone(),
+        version: HttpVersion::Auto,
+        ca: typed.ca.as_ref().map(|text| PathBuf::from(&text.value.0)),
+        identity: None,
+        credentials: bearer.or(in_address),
+        signature_secret: typed.signature_secret.as_ref().map(|secret| secret.value.clone()),
+        headers: Vec::new(),
+        tombstones: Tombstones::Deliver,
+        max_answer: MAX_ANSWER,
+        max_body: MAX_BODY,
+        batch: None,
+    };
+    Some(Notify {
+        endpoint: Box::new(endpoint),
+        timeout: typed.timeout.as_ref().map_or(Duration::from_secs(5), |timeout| timeout.value),
+        queue: count(typed.queue.as_ref()).unwrap_or(QUEUE),
+    })
+}
+
+fn needs_tls(name: &str, file: &At<typed::Text>, problems: &mut Vec<Problem>) {
+    let problem = Problem::error(file.key.clone(), format!("{name} needs TLS, and the url has none"));
+    let problem = problem.help("write the url with https://, or remove this");
+    // What the defaults say is found again with each subscription.
+    if !problems.contains(&problem) {
+        problems.push(problem);
+    }
+}
+
 fn http(typed: &At<typed::Http>, problems: &mut Vec<Problem>) -> Option<Http> {
     headers(typed, problems);
     without_tls(typed, problems);
@@ -213,8 +265,7 @@ fn without_tls(typed: &At<typed::Http>, problems: &mut Vec<Problem>) {
     let files = [("ca", &typed.ca), ("certificate", &typed.certificate), ("private-key", &typed.private_key)];
     for (name, file) in files {
         let Some(file) = file else { continue };
-        let problem = Problem::error(file.key.clone(), format!("{name} needs TLS, and the url has none"));
-        problems.push(problem.help("write the url with https://, or remove this"));
+        needs_tls(name, file, problems);
     }
 }
 

@@ -18,7 +18,7 @@ use redrive_core::{Rules, Topic};
 use crate::problem::{Problem, Report};
 use crate::typed;
 
-pub use handler::{Batch, Command, Credentials, Handler, Http, Secret};
+pub use handler::{Batch, Command, Credentials, Handler, Http, Notify, Secret};
 
 /// A configuration that can be run.
 #[derive(Debug, Clone)]
@@ -67,6 +67,7 @@ pub struct Subscription {
     pub topic: Topic,
     pub group: String,
     pub handler: Option<Handler>,
+    pub notify: Option<Notify>,
     pub rules: Rules,
     pub order_by: OrderBy,
     pub followers: Followers,

@@ -54,6 +54,8 @@ pub(super) fn resolve(
     });
     conflicts::within(typed, defaults, &policies, &exhausted, problems);
     let handler = handler::resolve(typed.handler.as_ref(), problems);
+    let notify = typed.notify.as_ref().or_else(|| defaults?.notify.as_ref());
+    let notify = handler::notify(notify, problems);
 
     let topic = &typed.topic.as_ref()?.value;
     let group = &typed.group.as_ref()?.value.0;
@@ -79,6 +81,7 @@ pub(super) fn resolve(
         topic: topic.clone(),
         group: group.clone(),
         handler,
+        notify,
         rules: Rules { classifier, policies, exhausted, strategy: strategy.ok()? },
         order_by: value(typed.order_by.as_ref()),
         followers: value(typed.followers.as_ref()),

@@ -49,6 +49,8 @@ table! {
         "exhausted" exhausted: ByClass<Exhausted>, Optional;
         /// Rules that name the class of a failure, asked after those of the subscription.
         "classify" classify: Vec<At<Classify>>, Optional;
+        /// Who is told of each record that is set aside or dead-lettered.
+        "notify" notify: Notify, Optional;
     }
 }
 
@@ -133,8 +135,28 @@ table! {
         "payload" payload: Payload, Default("whole");
         /// How much may wait, and how much of that is kept in memory.
         "shelf" shelf: Shelf, Optional;
+        /// Who is told of each record that is set aside or dead-lettered, before and after.
+        "notify" notify: Notify, Default("that of the defaults");
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// Who is told of each record that is set aside or dead-lettered. What comes of that never affects the record.
+    Notify {
+        /// The address that a CloudEvent is posted to.
+        "url" url: Endpoint, Required;
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// A token, sent as `Authorization: Bearer`.
+        "bearer" bearer: Secret, Optional;
+        /// What requests are signed with.
+        "signature-secret" signature_secret: Secret, Optional;
+        /// How long one event may take.
+        "timeout" timeout: Duration, Default("5s");
+        /// How many events may wait to be posted; more than these are dropped, counted and told in the log.
+        "queue" queue: Count, Default("1000");
     }
 }
 

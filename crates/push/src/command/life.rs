@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive::Clock;
@@ -17,36 +17,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::lines::Lines;
+use crate::leaving::Leaving;
 use crate::outcome::{Outcome, cut};
 
 /// How many bytes of an answer are read, and of a line for the log.
 const ANSWER: usize = 1 << 20;
 const LOGGED: usize = 4 << 10;
-
-/// How many programs run, so that whoever ends can wait for them.
-static RUNNING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
-
-/// Waits until every program has ended.
-pub(crate) async fn all_ended() {
-    // The sender is never dropped.
-    let _ = RUNNING.subscribe().wait_for(|running| *running == 0).await;
-}
-
-/// A program counts as long as this lives, however that ends.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        RUNNING.send_modify(|running| *running += 1);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        RUNNING.send_modify(|running| *running -= 1);
-    }
-}
 
 /// A program that runs, or did.
 pub(super) struct Life {
@@ -99,7 +75,7 @@ impl Life {
             }
         };
         let patience = command.stop_timeout;
-        let (counted, attended) = (Counted::new(), attend(life.clone(), child, silent, stopped, patience));
+        let (counted, attended) = (Leaving::new(), attend(life.clone(), child, silent, stopped, patience));
         tokio::spawn(async move {
             attended.await;
             drop(counted);

@@ -18,7 +18,6 @@ use crate::http::event;
 use crate::line;
 use crate::{Wrong, duration};
 use life::Life;
-pub(crate) use life::all_ended;
 
 /// The longest pause before the program is started again.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -145,6 +145,20 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// Posts something that nothing depends on; what is wrong is told in words.
+    pub(crate) async fn post(
+        &self,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<(), String> {
+        let answer = self.call(headers, body, timeout, BODY).await;
+        let answered = answer.and_then(|answer| answer.outcome(self.clock.now().wall).result("http"));
+        answered.map_err(|failure| failure.outermost().message.clone())
+    }
+}
+
 const SIGNATURE: HeaderName = HeaderName::from_static("redrive-signature");
 
 /// The headers that every request to this endpoint carries. Their values are not shown, whatever is wrong.
