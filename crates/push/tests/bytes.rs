@@ -69,7 +69,7 @@ async fn bytes_and_headers_are_identical_on_every_attempt() {
     running.stop().await.unwrap();
     until("three calls", || python.calls().len() == 3).await;
     let expected: Headers =
-        own.iter().map(|(name, value)| (*name, value.map(Bytes::copy_from_slice))).collect();
+        own.iter().map(|(name, value)| ((*name).to_owned(), value.map(Bytes::copy_from_slice))).collect();
     for (number, call) in python.calls().iter().enumerate() {
         assert_eq!(call.body, all);
         assert_eq!(unescaped(call.header("redrive-key").unwrap()), all);

@@ -13,7 +13,7 @@ use redrive_core::lanes::Followers;
 use redrive_core::settings::{
     Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
 };
-use redrive_core::{Rules, Topic};
+use redrive_core::{Mask, Rules, Topic};
 
 use crate::problem::{Problem, Report};
 use crate::typed;
@@ -68,6 +68,7 @@ pub struct Subscription {
     pub group: String,
     pub handler: Option<Handler>,
     pub notify: Option<Notify>,
+    pub mask: Mask,
     pub rules: Rules,
     pub order_by: OrderBy,
     pub followers: Followers,
