@@ -169,3 +169,11 @@ async fn a_unix_socket_is_an_endpoint_too() {
         ("/pay?x=1", Some("localhost"))
     );
 }
+
+#[test]
+fn the_documented_way_to_verify_is_the_one_that_is_tested() {
+    let page = include_str!("../../../docs/http.md");
+    let documented = page.split("```python\n").find(|block| block.starts_with("def verified")).unwrap();
+    let documented = documented.split("```").next().unwrap();
+    assert!(include_str!("ground/endpoint.py").contains(documented), "{documented}");
+}
