@@ -139,3 +139,18 @@ fn the_reference_page_is_what_the_types_say() {
         "docs/configuration.md is stale; run REDRIVE_BLESS=1 cargo test -p redrive-config"
     );
 }
+
+#[test]
+fn what_the_defaults_hide_is_hidden_by_every_subscription() {
+    let text = "kafka.brokers = \"b\"\n[defaults]\nmask.json = [\"/card\"]\nnotify.url = \"http://n/\"\n\
+                [[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nmask = { headers = [\"x\"], patterns = [\"[0-9]+\"] }\n\
+                [[subscription]]\ntopic = \"t\"\ngroup = \"h\"\nnotify.url = \"http://o/\"\n";
+    let config = accepted(text);
+    let [one, other] = &config.subscriptions[..] else { panic!("{config:#?}") };
+    assert_eq!((one.mask.json.len(), one.mask.headers.len(), one.mask.patterns.len()), (1, 1, 1));
+    assert_eq!((other.mask.json.len(), other.mask.headers.len(), other.mask.patterns.len()), (1, 0, 0));
+    let told = |subscription: &redrive_config::Subscription| {
+        subscription.notify.as_ref().map(|notify| notify.endpoint.url.to_string())
+    };
+    assert_eq!((told(one).as_deref(), told(other).as_deref()), (Some("http://n/"), Some("http://o/")));
+}

@@ -14,6 +14,7 @@ pub mod headers;
 pub mod histogram;
 pub mod lanes;
 pub mod letter;
+pub mod mask;
 pub mod offsets;
 pub mod origin;
 pub mod policy;
@@ -28,6 +29,7 @@ pub mod topic;
 
 pub use class::Class;
 pub use failure::{Cause, Classed, Failure};
+pub use mask::Mask;
 pub use origin::Origin;
 pub use policy::Policy;
 pub use record::Record;

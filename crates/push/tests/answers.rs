@@ -14,6 +14,7 @@ use serde_json::json;
 /// Short waits, so that used-up tries are not long to wait for.
 const QUICK: &str = "retry.transient = \"list(20ms x2)\"\nretry.outage = \"exponential(50ms..50ms x1)\"\n\
                      retry.not-ready = \"list(50ms x1)\"\n";
+const NOT_READY: &str = "retry.not-ready = \"list(50ms x1)\"\n";
 
 fn keys(url: &str, more: &str) -> String {
     format!("handler.http.url = \"{url}\"\n{QUICK}{more}")
@@ -181,4 +182,27 @@ async fn slow_answers_are_handled_recovered_on_a_retry_or_buried() {
     assert_eq!(letters[0].value.as_deref(), Some(&b"5"[..]));
     assert_eq!(header(&letters[0], "redrive-error-message"), "no answer within 1900ms");
     assert_eq!((python.of("0").len(), python.of("1").len(), python.of("5").len()), (1, 2, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_whose_predecessor_was_set_aside_waits_behind_it() {
+    if !python::is_there() {
+        return;
+    }
+    let stage = stage().await;
+    let follows = json!({ "status": 409, "headers": { "redrive-follows": "orders/0/0" } });
+    let python = Python::new(&json!({
+        "leader": [{ "status": 425 }, { "status": 425 }, {}],
+        "follower": [follows, {}],
+    }));
+    let running =
+        run(&stage, &keys(&python.url(), "retry.not-ready = \"list(600ms x5)\"").replacen(NOT_READY, "", 1))
+            .await;
+    send(&stage, &["leader"]).await;
+    until("the leader is set aside", || python.of("leader").len() == 1).await;
+    send(&stage, &["follower"]).await;
+    until_status(&running, "handled", |status| status.counts.handled == 2).await;
+    running.stop().await.unwrap();
+    assert_eq!((python.of("leader").len(), python.of("follower").len()), (3, 2));
+    assert!(python.of("follower")[1].at >= python.of("leader")[2].at);
 }

@@ -69,7 +69,7 @@ async fn bytes_and_headers_are_identical_on_every_attempt() {
     running.stop().await.unwrap();
     until("three calls", || python.calls().len() == 3).await;
     let expected: Headers =
-        own.iter().map(|(name, value)| (*name, value.map(Bytes::copy_from_slice))).collect();
+        own.iter().map(|(name, value)| ((*name).to_owned(), value.map(Bytes::copy_from_slice))).collect();
     for (number, call) in python.calls().iter().enumerate() {
         assert_eq!(call.body, all);
         assert_eq!(unescaped(call.header("redrive-key").unwrap()), all);
@@ -168,4 +168,12 @@ async fn a_unix_socket_is_an_endpoint_too() {
         (python.calls()[0].path.as_str(), python.calls()[0].header("host")),
         ("/pay?x=1", Some("localhost"))
     );
+}
+
+#[test]
+fn the_documented_way_to_verify_is_the_one_that_is_tested() {
+    let page = include_str!("../../../docs/http.md");
+    let documented = page.split("```python\n").find(|block| block.starts_with("def verified")).unwrap();
+    let documented = documented.split("```").next().unwrap();
+    assert!(include_str!("ground/endpoint.py").contains(documented), "{documented}");
 }

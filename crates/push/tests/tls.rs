@@ -4,7 +4,7 @@ mod ground;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use ground::{header, run, send, stage, until_status};
@@ -17,7 +17,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// A CA of one's own, and what it signed.
@@ -161,6 +162,54 @@ async fn http_2_is_spoken_without_tls_where_asked_for() {
     ))
     .await;
     assert_eq!(server.counts(), (0, 10));
+}
+
+/// Passes bytes to a server and back, except on its first connection once `cut` is set: nobody hears of that.
+async fn wire(server: u16, cut: Arc<AtomicBool>) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let is_first = count.fetch_add(1, Ordering::SeqCst) == 0;
+            let cut = cut.clone();
+            let (mut from, mut to) = client.into_split();
+            let (mut back, mut on) = TcpStream::connect(("127.0.0.1", server)).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut back, &mut to).await });
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 4096];
+                while let Ok(read @ 1..) = from.read(&mut bytes).await {
+                    if !(is_first && cut.load(Ordering::SeqCst))
+                        && on.write_all(&bytes[..read]).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, connections)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_open_connection_of_http_2_is_given_up() {
+    let server = Server::new(None, true).await;
+    let cut = Arc::new(AtomicBool::new(false));
+    let (port, connections) = wire(server.port, cut.clone()).await;
+    let keys = format!(
+        "handler.http = {{ url = \"http://127.0.0.1:{port}/\", version = \"2\" }}\ntimeout = \"500ms\"\n\
+         retry.outage = \"exponential(100ms..100ms x1)\""
+    );
+    let stage = stage().await;
+    let running = run(&stage, &keys).await;
+    send(&stage, &["before"]).await;
+    until_status(&running, "handled", |status| status.counts.handled == 1).await;
+    cut.store(true, Ordering::SeqCst);
+    send(&stage, &["after"]).await;
+    let status = until_status(&running, "handled", |status| status.counts.handled == 2).await;
+    assert_eq!((status.counts.buried, connections.load(Ordering::SeqCst)), (0, 2));
+    running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

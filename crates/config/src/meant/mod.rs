@@ -16,7 +16,7 @@ use redrive_core::lanes::Followers;
 use redrive_core::settings::{
     Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
 };
-use redrive_core::{Rules, Topic};
+use redrive_core::{Mask, Rules, Topic};
 
 use crate::problem::{Problem, Report};
 use crate::typed;
@@ -81,6 +81,7 @@ pub struct Subscription {
     pub group: String,
     pub handler: Option<Handler>,
     pub notify: Option<Notify>,
+    pub mask: Mask,
     pub rules: Rules,
     pub order_by: OrderBy,
     pub followers: Followers,

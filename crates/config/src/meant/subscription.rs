@@ -9,7 +9,7 @@ use redrive_core::classify::Classifier;
 use redrive_core::route::{BadStrategy, PerClass, Strategy};
 use redrive_core::settings::{Delay, SurgeGuard};
 use redrive_core::topic::{Purpose, derived};
-use redrive_core::{Class, Policy, Rules, Topic};
+use redrive_core::{Class, Mask, Policy, Rules, Topic};
 
 use super::rules::{Placed, placed};
 use super::{ShelfLimits, Subscription, conflicts, handler};
@@ -83,6 +83,7 @@ pub(super) fn resolve(
         group: group.clone(),
         handler,
         notify,
+        mask: mask(typed.mask.as_ref(), defaults.and_then(|defaults| defaults.mask.as_ref())),
         rules: Rules { classifier, policies, exhausted, strategy: strategy.ok()? },
         order_by: value(typed.order_by.as_ref()),
         followers: value(typed.followers.as_ref()),
@@ -112,6 +113,21 @@ pub(super) fn resolve(
     };
     let topics = made(typed, &subscription);
     Some(Resolved { subscription, own, topics })
+}
+
+/// Its own words and those of the defaults: what is hidden from all stays hidden.
+fn mask(own: Option<&At<typed::Mask>>, defaults: Option<&At<typed::Mask>>) -> Mask {
+    let mut mask = Mask::default();
+    for typed in [own, defaults].into_iter().flatten() {
+        mask.json.extend(list(typed.json.as_ref()).cloned());
+        mask.headers.extend(list(typed.headers.as_ref()).map(|name| name.0.clone()));
+        mask.patterns.extend(list(typed.patterns.as_ref()).cloned());
+    }
+    mask
+}
+
+fn list<T>(typed: Option<&At<Vec<At<T>>>>) -> impl Iterator<Item = &T> {
+    typed.into_iter().flat_map(|list| &list.value).map(|one| &one.value)
 }
 
 /// Every topic that only this subscription may use. The buckets of the delay service are for all.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
+use redrive_core::mask::Pointer;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{
     BatchFormat, Blocking, Delay, Delivery, Endpoint, HttpVersion, LetterPartition, MaxLoss, OrderBy,
@@ -84,6 +85,8 @@ table! {
         "classify" classify: Vec<At<Classify>>, Optional;
         /// Who is told of each record that is set aside or dead-lettered.
         "notify" notify: Notify, Optional;
+        /// What must not be repeated in the texts of failures, of every subscription.
+        "mask" mask: Mask, Optional;
     }
 }
 
@@ -172,8 +175,23 @@ table! {
         "shelf" shelf: Shelf, Optional;
         /// Who is told of each record that is set aside or dead-lettered, before and after.
         "notify" notify: Notify, Default("that of the defaults");
+        /// What must not be repeated in the texts of failures, beside that of the defaults.
+        "mask" mask: Mask, Optional;
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// What must not be repeated in the texts of failures: messages, types, codes and stacks. Three stars stand
+    /// for it in letters, on the shelf, in logs and for whoever is notified. Rules of classification see the stars.
+    Mask {
+        /// Whatever stands at these places of a value that is JSON.
+        "json" json: Vec<At<Pointer>>, Optional;
+        /// Whatever these headers of the record hold.
+        "headers" headers: Vec<At<Text>>, Optional;
+        /// Whatever these expressions match.
+        "patterns" patterns: Vec<At<Pattern>>, Optional;
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
+use redrive_core::mask::Pointer;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{
     BatchFormat, Blocking, Delay, Delivery, Endpoint, HttpVersion, LetterPartition, MaxLoss, OrderBy,
@@ -114,6 +115,7 @@ texts! {
     });
     MaxLoss: "a limit", ["1% over 5m"], str::parse;
     Pattern: "a regular expression", ["^timeout after \\\\d+ ms$"], str::parse;
+    Pointer: "a JSON pointer", ["/card/number"], str::parse;
     Statuses: "a status", ["404", "5xx", "500-599"], str::parse;
 }
 

@@ -12,7 +12,7 @@ mod reader;
 mod shape;
 
 pub(crate) use file::{
-    Classify, Command, Defaults, File, Handler, Http, Kafka, Log, Notify, Server, Shelf, Subscription,
+    Classify, Command, Defaults, File, Handler, Http, Kafka, Log, Mask, Notify, Server, Shelf, Subscription,
 };
 pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
 pub(crate) use reader::{At, Reader};

@@ -62,7 +62,7 @@ pub fn outgoing(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[(&str, Opti
     Outgoing {
         key: key.map(bytes),
         value: value.map(bytes),
-        headers: headers.iter().map(|(name, value)| (*name, value.map(bytes))).collect(),
+        headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(bytes))).collect(),
         ..Outgoing::to("orders".parse().unwrap())
     }
 }
