@@ -21,6 +21,8 @@ pub use listen::{Error, Listener, Serving};
 pub struct Watched {
     /// The subscriptions, in their order.
     pub subscriptions: Vec<Subscription>,
+    /// How many events of `notify` were dropped.
+    pub dropped_events: fn() -> u64,
 }
 
 /// A subscription as the server sees it.

@@ -20,6 +20,9 @@ pub(crate) fn page(watched: &Watched) -> String {
     let mut page = Page::default();
     page.family("redrive_build_info", "gauge", "1, with the version that runs.");
     page.sample("redrive_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    let dropped = "redrive_notify_dropped_total";
+    page.family(dropped, "counter", "Events that whoever is notified did not get, of all subscriptions.");
+    page.sample(dropped, &[], (watched.dropped_events)() as f64);
     conventional(&mut page, &all);
     for metric in &plain::ALL {
         let kind = match metric.value {

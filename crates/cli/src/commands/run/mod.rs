@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use redrive::{Clock, Cluster, Running, Worker};
-use redrive_config::Config;
+use redrive_config::{Config, Handler, Subscription};
 use redrive_server::{Listener, Subscription as Seen, Watched};
 
 use crate::config_file::ConfigFile;
@@ -103,16 +103,21 @@ fn watched(config: &Config, running: &Running) -> Watched {
     let named = config.subscriptions.iter().zip(running.statuses());
     let seen =
         named.map(|(subscription, status)| Seen { name: subscription.name.clone(), status: status.clone() });
-    Watched { subscriptions: seen.collect() }
+    Watched { subscriptions: seen.collect(), dropped_events: redrive_push::dropped_events }
 }
 
 /// What runs may end; whoever asks a second time does not want to wait for it.
 async fn stop(config: &Config, running: Running, mut signals: Signals) -> Exit {
     screen::say("stopping: nothing new starts, what runs may end; a second Ctrl-C ends at once");
-    let longest = config.subscriptions.iter().map(|one| one.drain_timeout).max().unwrap_or_default();
+    let longest = config.subscriptions.iter().map(longest_stop).max().unwrap_or_default();
     let clock = Clock::system();
+    let stopping = async {
+        let stopped = running.stop().await;
+        redrive_push::stopped().await;
+        stopped
+    };
     tokio::select! {
-        stopped = running.stop() => match stopped {
+        stopped = stopping => match stopped {
             Ok(()) => {
                 screen::say("stopped");
                 Exit::Ok
@@ -131,4 +136,13 @@ async fn stop(config: &Config, running: Running, mut signals: Signals) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// How long what runs of a subscription may take to end, its program included.
+fn longest_stop(subscription: &Subscription) -> Duration {
+    let program = match &subscription.handler {
+        Some(Handler::Command(command)) => command.stop_timeout,
+        Some(Handler::Http(_)) | None => Duration::ZERO,
+    };
+    subscription.drain_timeout.saturating_add(program)
 }
