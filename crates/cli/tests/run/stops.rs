@@ -67,3 +67,27 @@ async fn a_handler_that_never_ends_is_waited_for_no_longer_than_the_file_says() 
     until("it runs", || endpoint.count() == 1).await;
     process.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_handles_records_is_told_to_end_and_waited_for() {
+    const PROGRAM: &str = "import json, sys
+for line in sys.stdin:
+    print(json.dumps({'call': json.loads(line)['call']}), flush=True)
+open('ended', 'w').write('its input came to its end')
+";
+    let stage = Stage::new().await;
+    stage.topic("orders", 1).await;
+    std::fs::write(stage.folder.path().join("handler.py"), PROGRAM).unwrap();
+    let folder = stage.folder.path().display();
+    // SIGTERM would end it before it wrote anything.
+    let command = "trap '' TERM; exec python3 handler.py";
+    let more =
+        format!("handler.command = {{ argv = [\"sh\", \"-c\", \"{command}\"], directory = \"{folder}\" }}\n");
+    let one = subscription("orders", "g", "", &more).replace("handler.http.url = \"\"\n", "");
+    let process = Process::start(stage.folder.path(), &format!("{}{one}", stage.head())).await;
+    process.until_assigned("orders").await;
+    stage.send_many("orders", 0..20, 5).await;
+    until("all are handled", || process.subscription("orders")["totals"]["handled"] == 20).await;
+    process.stop().await;
+    assert!(stage.folder.path().join("ended").exists());
+}
