@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use redrive_core::{Origin, Record};
 use tokio::task::spawn_blocking;
 
@@ -27,7 +27,12 @@ const MANY_BYTES: usize = 2 << 20;
 
 /// Reads back records that were read before. Never past an open transaction.
 #[derive(Clone)]
-pub struct Picker(Arc<Mutex<BaseConsumer>>);
+pub struct Picker {
+    config: Arc<ClientConfig>,
+    brokers: String,
+    /// Made when it is first needed: most subscriptions never are in want of one.
+    consumer: Arc<Mutex<Option<BaseConsumer>>>,
+}
 
 impl Picker {
     /// A picker.
@@ -39,9 +44,11 @@ impl Picker {
         config.set("queued.max.messages.kbytes", "4096").set("fetch.error.backoff.ms", "100");
         // What is asked for is there: a fetch that waits for more would only hold up the next.
         config.set("fetch.wait.max.ms", "5");
-        let consumer: BaseConsumer =
-            config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
-        Ok(Self(Arc::new(Mutex::new(consumer))))
+        let brokers = settings.brokers.clone();
+        match config.create_native_config() {
+            Ok(_) => Ok(Self { config: Arc::new(config), brokers, consumer: Arc::default() }),
+            Err(source) => Err(Error::Client { brokers, source }),
+        }
     }
 
     /// The records from here on, in order: some, and none beyond `last`. Empty if there are none.
@@ -55,10 +62,14 @@ impl Picker {
     }
 
     async fn run(&self, from: Origin, run: Run) -> Result<Vec<Record>, Error> {
-        let consumer = self.0.clone();
+        let Self { config, brokers, consumer } = self.clone();
         let read = spawn_blocking(move || {
-            let consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
-            let picked = pick(&consumer, &from, &run);
+            let mut consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
+            let consumer = match &mut *consumer {
+                Some(consumer) => consumer,
+                none => none.insert(config.create().map_err(|source| Error::Client { brokers, source })?),
+            };
+            let picked = pick(consumer, &from, &run);
             let _ = consumer.unassign();
             picked.map_err(|source| Error::Read { at: from, source })
         });

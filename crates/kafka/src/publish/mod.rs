@@ -5,7 +5,7 @@
 mod outbox;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -142,7 +142,26 @@ impl Publishing {
 /// what is not confirmed when the last is dropped may be lost.
 #[derive(Clone)]
 pub struct Publisher {
-    outbox: Arc<Outbox>,
+    shared: Arc<Shared>,
+}
+
+/// A client is made for the first record: a hundred subscriptions of which nothing fails need none.
+struct Shared {
+    config: ClientConfig,
+    brokers: String,
+    outbox: Mutex<Option<Arc<Outbox>>>,
+}
+
+impl Shared {
+    fn outbox(&self) -> Result<Arc<Outbox>, Error> {
+        let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outbox) = &*outbox {
+            return Ok(outbox.clone());
+        }
+        let started = Outbox::start(&self.config);
+        let started = started.map_err(|source| Error::Client { brokers: self.brokers.clone(), source })?;
+        Ok(outbox.insert(started).clone())
+    }
 }
 
 impl Publisher {
@@ -160,9 +179,11 @@ impl Publisher {
     pub fn new(settings: &Settings, publishing: &Publishing) -> Result<Self, Error> {
         let mut config = publishing.config(settings);
         config.set("enable.idempotence", "true");
-        let outbox = Outbox::start(&config);
-        let outbox = outbox.map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
-        Ok(Self { outbox })
+        let brokers = settings.brokers.clone();
+        if let Err(source) = config.create_native_config() {
+            return Err(Error::Client { brokers, source });
+        }
+        Ok(Self { shared: Arc::new(Shared { config, brokers, outbox: Mutex::default() }) })
     }
 
     /// Sends a record on its way, now; where it stands, once the broker has confirmed it. It is published
@@ -170,10 +191,10 @@ impl Publisher {
     pub fn publish(&self, record: Outgoing) -> impl Future<Output = Result<Origin, Error>> + Send + use<> {
         let topic = record.topic.clone();
         let (confirm, confirmed) = oneshot::channel();
-        self.outbox.put(record, confirm);
         // The outbox lives until the answer: what is under way ends with it.
-        let outbox = self.outbox.clone();
+        let outbox = self.shared.outbox().inspect(|outbox| outbox.put(record, confirm));
         async move {
+            let outbox = outbox?;
             let answer = confirmed.await.unwrap_or_else(|_| Err(outbox::cut_off()));
             drop(outbox);
             match answer {
@@ -186,7 +207,10 @@ impl Publisher {
     /// Waits until all that is under way is confirmed or refused, which takes no longer than the timeout
     /// of publishing from the last record on that librdkafka had room for.
     pub async fn flush(&self) {
-        self.outbox.flushed().await;
+        let outbox = self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(outbox) = outbox {
+            outbox.flushed().await;
+        }
     }
 }
 
