@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,12 +24,17 @@ use crate::outcome::{Outcome, cut};
 const ANSWER: usize = 1 << 20;
 const LOGGED: usize = 4 << 10;
 
+/// A program that leaves so many calls unanswered, one after the other, hangs: it is ended, and started again.
+const HUNG: u32 = 10;
+
 /// A program that runs, or did.
 pub(super) struct Life {
     pid: Option<u32>,
     calls: AtomicU64,
     waiting: Mutex<Waiting>,
     answered: AtomicBool,
+    /// How many calls had no more time since the last answer.
+    unanswered: AtomicU32,
     requests: mpsc::Sender<(u64, Value)>,
     stop: watch::Sender<bool>,
 }
@@ -58,6 +63,7 @@ impl Life {
             calls: AtomicU64::new(1),
             waiting: Mutex::default(),
             answered: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
             requests,
             stop,
         });
@@ -139,7 +145,11 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.life.waiting().calls.remove(&self.number);
+        let is_unanswered = self.life.waiting().calls.remove(&self.number).is_some();
+        if is_unanswered && self.life.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == HUNG {
+            self.life.end(format!("it has not answered {HUNG} calls, one after the other"));
+            self.life.stop();
+        }
     }
 }
 
@@ -195,6 +205,7 @@ async fn read(life: Arc<Life>, name: String, stdout: impl AsyncRead + Unpin) {
             continue;
         };
         life.answered.store(true, Ordering::Relaxed);
+        life.unanswered.store(0, Ordering::Relaxed);
         let _ = caller.send(Outcome::from_json(&answer));
     }
 }
