@@ -162,11 +162,17 @@ impl Engine {
             let wake = self.next_wake(now);
             let takes_records = self.flow.has_room() && self.stopping.is_none();
             let stopping = self.stopping.is_some();
+            // More can be done at once, after a look at what else there is.
+            let goes_on = self.attempts.has_done();
+            if goes_on {
+                let_others_run().await;
+            }
             let woken = tokio::select! {
                 Some(news) = self.inbox.recv() => Woken::News(news),
                 event = self.events.next_if(takes_records) => Woken::Event(event),
                 Some(tailed) = self.shelves.tailed.recv() => Woken::Shelf(tailed),
-                () = alarm.ring(wake) => Woken::Time,
+                () = std::future::ready(()), if goes_on => Woken::Time,
+                () = alarm.ring(wake), if !goes_on => Woken::Time,
                 _ = &mut stop, if !stopping => Woken::Stop,
             };
             match woken {
