@@ -116,6 +116,27 @@ fn a_missing_file_is_named_with_the_remedy() {
 }
 
 #[test]
+fn a_handler_that_cannot_work_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redrive.toml");
+    let handlers = [
+        (
+            "handler.http = { url = \"https://localhost/\", ca = \"/no/such.pem\" }",
+            "ca: /no/such.pem cannot be read",
+        ),
+        ("handler.command.argv = [\"/no/such/program\"]", "argv: there is no program /no/such/program"),
+    ];
+    for (handler, told) in handlers {
+        let text =
+            format!("kafka.brokers = \"b\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\n{handler}\n");
+        fs::write(&file, text).unwrap();
+        let ran = redrive(&["check", "-c", file.to_str().unwrap()]);
+        assert_eq!((ran.code, ran.out.as_str()), (78, ""));
+        assert!(ran.err.contains(&format!("t as g: {told}")) && ran.err.contains("\nhelp: "), "{}", ran.err);
+    }
+}
+
+#[test]
 fn the_file_is_named_by_the_variable_unless_that_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("redrive.toml"), "[kafka]\nbrokers = \"b\"\n").unwrap();

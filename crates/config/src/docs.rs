@@ -85,9 +85,10 @@ fn rows(page: &mut String, prefix: &str, table: &Table) {
 fn value(shape: &Shape) -> String {
     match shape {
         Shape::Table(_) => "a table".to_owned(),
-        Shape::Properties => "names and values".to_owned(),
+        Shape::Properties | Shape::Named => "names and values".to_owned(),
         Shape::ByClass(inner) => value(inner),
-        Shape::List(_) => "a list of tables".to_owned(),
+        Shape::List(inner) if matches!(**inner, Shape::Table(_)) => "a list of tables".to_owned(),
+        Shape::List(inner) => format!("a list, each {}", value(inner)),
         Shape::Text { what: "a text", .. } => "a text".to_owned(),
         Shape::Text { what, examples } => format!("{what}, such as {}", quoted(examples)),
         Shape::Choice(names) => {

@@ -13,7 +13,10 @@ mod secrets;
 mod typed;
 
 pub use docs::reference;
-pub use meant::{Brokers, Config, Handler, Kafka, Property, ShelfLimits, Subscription};
+pub use meant::{
+    Batch, Brokers, Command, Config, Credentials, Handler, Http, Kafka, Notify, Property, Secret,
+    ShelfLimits, Subscription,
+};
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;
 

@@ -31,6 +31,7 @@ fn of(shape: &Shape) -> Value {
         Shape::Properties => {
             json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "object"] } })
         }
+        Shape::Named => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Shape::ByClass(inner) => {
             let names = Class::ALL.into_iter().flat_map(|class| [class.name(), class.alias()]);
             let keys: Map<String, Value> = names.map(|name| (name.to_owned(), of(inner))).collect();

@@ -12,9 +12,13 @@ use regex::Regex;
 use toml::de::{DeTable, DeValue};
 
 static SECRET_NAME: LazyLock<Regex> = LazyLock::new(|| {
-    let names = "(?i)password|passwd|passphrase|secret|token|credential|jaas|private|authorization|key";
+    let names =
+        "(?i)password|passwd|passphrase|secret|token|credential|jaas|private|authorization|key|bearer|basic";
     Regex::new(names).expect("a constant expression")
 });
+
+/// Tables whose every value may be a secret, whatever it is called.
+const NAMED: [&str; 3] = ["kafka.properties.", "http.headers.", "command.env."];
 
 static ONE_VARIABLE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"^["']?\$\{\w+\}["']?$"#).expect("a constant expression"));
@@ -53,7 +57,7 @@ fn collect(path: &str, node: &toml::Spanned<DeValue<'_>>, values: &mut Vec<Value
             list.iter().for_each(|item| collect(path, item, values));
         }
         _ => {
-            let secret = path.starts_with("kafka.properties.") || is_secret(path);
+            let secret = NAMED.iter().any(|table| path.contains(table)) || is_secret(path);
             values.push(Value { span: node.span(), secret });
         }
     }

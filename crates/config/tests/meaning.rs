@@ -29,7 +29,8 @@ fn the_example_means_what_it_says() {
     assert_eq!(subscription.topic.as_str(), "pre-order");
     assert_eq!(subscription.shelf.as_str(), "pre-order.payments.shelf");
     assert_eq!(subscription.letters.as_str(), "pre-order.payments.dlq");
-    assert_eq!(subscription.handler, Some(Handler::Http("http://localhost:9001/payments".to_owned())));
+    let Some(Handler::Http(http)) = &subscription.handler else { panic!("{:?}", subscription.handler) };
+    assert_eq!(http.url.to_string(), "http://localhost:9001/payments");
     assert_eq!(subscription.followers, Followers::Bury);
     assert_eq!(subscription.rules.exhausted[Class::Transient], Exhausted::Shelve);
     assert_eq!(subscription.rules.exhausted[Class::NotReady], Exhausted::Bury);
@@ -137,4 +138,19 @@ fn the_reference_page_is_what_the_types_say() {
         page == reference(),
         "docs/configuration.md is stale; run REDRIVE_BLESS=1 cargo test -p redrive-config"
     );
+}
+
+#[test]
+fn what_the_defaults_hide_is_hidden_by_every_subscription() {
+    let text = "kafka.brokers = \"b\"\n[defaults]\nmask.json = [\"/card\"]\nnotify.url = \"http://n/\"\n\
+                [[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nmask = { headers = [\"x\"], patterns = [\"[0-9]+\"] }\n\
+                [[subscription]]\ntopic = \"t\"\ngroup = \"h\"\nnotify.url = \"http://o/\"\n";
+    let config = accepted(text);
+    let [one, other] = &config.subscriptions[..] else { panic!("{config:#?}") };
+    assert_eq!((one.mask.json.len(), one.mask.headers.len(), one.mask.patterns.len()), (1, 1, 1));
+    assert_eq!((other.mask.json.len(), other.mask.headers.len(), other.mask.patterns.len()), (1, 0, 0));
+    let told = |subscription: &redrive_config::Subscription| {
+        subscription.notify.as_ref().map(|notify| notify.endpoint.url.to_string())
+    };
+    assert_eq!((told(one).as_deref(), told(other).as_deref()), (Some("http://n/"), Some("http://o/")));
 }

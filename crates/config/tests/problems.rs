@@ -103,8 +103,34 @@ fn each_mistake_is_told_once_and_pointed_at() {
         ("start = \"yesterday\"", "yesterday", "not a place to start"),
         ("surge-guard = \"50% of keys in 30s\"", "keys", "number of keys"),
         ("max-loss = \"200% over 5m\"", "200", "at most 100%"),
-        ("handler.http.url = \"localhost\"", "\"localhost\"", "not the address"),
+        ("handler.http.url = \"localhost\"", "localhost", "not the address"),
+        ("handler.http.url = \"htp://localhost\"", "htp://localhost", "does not begin with"),
+        ("handler.http.url = \"http://localhost:99999/\"", "http://localhost:99999/", "port"),
+        ("handler.http.url = \"http+unix://run/a.sock\"", "http+unix://run/a.sock", "slash"),
         ("handler.http = {}", "{}", "`url` is missing"),
+        ("handler = {}", "{}", "names no handler"),
+        ("handler.command = {}", "{}", "`argv` is missing"),
+        ("handler.command.argv = []", "[]", "names no program"),
+        ("handler.command.argv = \"sh\"", "\"sh\"", "expected a list"),
+        ("handler.command = { argv = [\"a\"], env = { \"A=B\" = \"\" } }", "\"A=B\"", "not an environment"),
+        ("handler = { http = { url = \"http://h\" }, command = { argv = [\"a\"] } }", "command", "here are two"),
+        ("mask.json = [\"card\"]", "card", "begins with a slash"),
+        ("mask.json = \"/card\"", "\"/card\"", "expected a list"),
+        ("mask.patterns = [\"(\"]", "(", "not a regular expression"),
+        ("notify = {}", "{}", "`url` is missing"),
+        ("notify = { url = \"http://h\", ca = \"a.pem\" }", "ca", "needs TLS"),
+        ("handler.http = { url = \"http://h\", version = \"3\" }", "3", "not a version"),
+        ("handler.http = { url = \"http://h\", ca = \"a.pem\" }", "ca", "needs TLS"),
+        ("handler.http = { url = \"https://h\", certificate = \"a.pem\" }", "certificate", "without its key"),
+        ("handler.http = { url = \"http://h\", basic = \"ada\" }", "basic", "colon"),
+        ("handler.http = { url = \"http://h\", basic = \"a:b\", bearer = \"t\" }", "basic", "several"),
+        ("handler.http = { url = \"http://a:b@h\", bearer = \"t\" }", "bearer", "several"),
+        ("handler.http = { url = \"http://h\", headers = { \"a b\" = \"t\" } }", "\"a b\"", "not the name"),
+        ("handler.http = { url = \"http://h\", headers = { ce-id = \"t\" } }", "ce-id", "sets this header"),
+        ("handler.http = { url = \"http://h\", headers = { a = \"x\\ny\" } }", "a", "one line"),
+        ("handler.http = { url = \"http://h\", tombstones = \"drop\" }", "drop", "not a choice"),
+        ("handler.http = { url = \"http://h\", batch = {} }", "{}", "`records` is missing"),
+        ("handler.http = { url = \"http://h\", batch = { records = 5, format = \"xml\" } }", "xml", "not a format"),
         ("topics.shelf = \"a b\"", "a b", "contains ' '"),
         ("topics.letters = \"orders.pay.shelf\"", "\"orders.pay.shelf\"", "shared"),
         ("[[subscription.classify]]\nstatus = \"900\"\nclass = \"outage\"", "900", "not a status"),
@@ -273,6 +299,11 @@ fn no_secret_is_ever_shown() {
         "handler.http.url = \"ftp://user:p/hunter2@host/\"",
         "handler.http.url = \"ftp://user:p@hunter2@host/\"",
         "handler = { http = { url = \"http://u:hunter2@h/\", methd = 1 } }",
+        "handler.http = { url = \"http://h\", basic = \"hunter2\" }",
+        "handler.http = { url = \"http://h\", bearer = \"hunter2\", basic = \"u:hunter2\" }",
+        "handler.http = { url = \"http://h\", headers = { x = \"hunter2\\n\" } }",
+        "handler.http = { url = \"http://h\", signature-secret = [\"hunter2\"] }",
+        "handler.command = { argv = [], env = { x = \"hunter2\" } }",
         "timeout = { a = \"hunter2\" }",
         "timeout = \"${NOPE:-hunter2}\"",
         "order-by = \"header:${KAFKA_PASSWORD}\"\ndelay = \"ladder\"",
@@ -289,7 +320,7 @@ fn no_secret_is_ever_shown() {
     let config = read("redrive.toml", &subscription(&warned.repeat(2)), HERE).unwrap();
     assert_eq!(config.warnings.count(Level::Warning), 1);
     assert!(!config.warnings.to_string().contains("hunter2"), "{}", config.warnings);
-    let text = "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"${KAFKA_PASSWORD}\", \"sasl.username\" = \"u\" }\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http.url = \"http://u:hunter2@h/\"";
+    let text = "[kafka]\nbrokers = \"b\"\nproperties = { \"sasl.password\" = \"${KAFKA_PASSWORD}\", \"sasl.username\" = \"u\" }\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nhandler.http = { url = \"http://u:hunter2@h/\", headers = { x = \"hunter2\" }, signature-secret = \"hunter2\" }";
     let config = read("redrive.toml", text, HERE).unwrap();
     assert_eq!(config.kafka.properties[0].value, "hunter2");
     assert!(!format!("{config:?}").contains("hunter2"));

@@ -153,6 +153,14 @@ impl Failure {
         &self.causes
     }
 
+    /// Every text of it that somebody else wrote.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let causes = self.causes.iter_mut();
+        let texts = causes
+            .flat_map(|cause| [&mut cause.type_name, &mut cause.message].into_iter().chain(&mut cause.code));
+        texts.chain(&mut self.stack)
+    }
+
     /// The outermost cause.
     #[must_use]
     pub fn outermost(&self) -> &Cause {

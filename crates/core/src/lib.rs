@@ -13,6 +13,7 @@ pub mod flow;
 pub mod headers;
 pub mod lanes;
 pub mod letter;
+pub mod mask;
 pub mod offsets;
 pub mod origin;
 pub mod policy;
@@ -27,6 +28,7 @@ pub mod topic;
 
 pub use class::Class;
 pub use failure::{Cause, Classed, Failure};
+pub use mask::Mask;
 pub use origin::Origin;
 pub use policy::Policy;
 pub use record::Record;

@@ -50,6 +50,6 @@ pub use worker::{Running, Worker, stop_signal};
 
 pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
 pub use redrive_core::{
-    Cause, Class, Classed, Failure, Origin, Policy, Record, Timestamp, Topic, classify, headers,
+    Cause, Class, Classed, Failure, Mask, Origin, Policy, Record, Timestamp, Topic, classify, headers,
 };
 pub use redrive_kafka::{Late, Outgoing, Publisher, Publishing, Reader, Settings};

@@ -15,7 +15,7 @@ use redrive_core::route::Exhausted;
 use redrive_core::settings::{
     Blocking, Delay, Delivery, LetterPartition, OrderBy, Payload, Start, SurgeGuard,
 };
-use redrive_core::{Class, Failure, Policy, Topic};
+use redrive_core::{Class, Failure, Mask, Policy, Topic};
 use serde::de::DeserializeOwned;
 
 use crate::handler::{BatchHandler, Handler, Received, Typed, Work};
@@ -111,6 +111,12 @@ impl Subscription {
     pub fn listener(mut self, listener: impl Listener) -> Self {
         self.listeners.push(Arc::new(listener));
         self
+    }
+
+    /// What of a record must not be repeated in the texts of its failures, wherever they are written.
+    #[must_use]
+    pub fn mask(self, mask: Mask) -> Self {
+        self.set(|settled| settled.mask = mask)
     }
 
     /// When a failure of this class is tried again: `list(100ms x2, 1s)`, `exponential(1s..60s x2)`.

@@ -9,6 +9,7 @@ use redrive_core::Class;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, Strategy};
 use redrive_core::settings::OrderBy;
+use redrive_push::BadHandler;
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
@@ -30,9 +31,22 @@ impl Check {
             Ok(config) => config,
             Err(exit) => return Ok(exit),
         };
+        let wrong = handlers(&config);
+        if !wrong.is_empty() {
+            for BadHandler { subscription, what, remedy } in wrong {
+                screen::say(&format!("error: {}: {subscription}: {what}\nhelp: {remedy}", self.file.name()));
+            }
+            return Ok(Exit::Config);
+        }
         screen::data(&format!("{} is valid\n{}", self.file.name(), meaning(&config)))?;
         Ok(Exit::Ok)
     }
+}
+
+/// What is wrong with the handlers that the file names, such as a file of certificates that is not there.
+fn handlers(config: &Config) -> Vec<BadHandler> {
+    let named = config.subscriptions.iter().filter(|one| one.handler.is_some());
+    named.filter_map(|one| redrive_push::handled(one).err()).collect()
 }
 
 fn meaning(config: &Config) -> String {

@@ -1,6 +1,7 @@
 //! The file as meant: defaults filled in, rules and policies resolved, contradictions refused.
 
 mod conflicts;
+mod handler;
 mod rules;
 mod subscription;
 
@@ -12,10 +13,12 @@ use redrive_core::lanes::Followers;
 use redrive_core::settings::{
     Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
 };
-use redrive_core::{Rules, Topic};
+use redrive_core::{Mask, Rules, Topic};
 
 use crate::problem::{Problem, Report};
 use crate::typed;
+
+pub use handler::{Batch, Command, Credentials, Handler, Http, Notify, Secret};
 
 /// A configuration that can be run.
 #[derive(Debug, Clone)]
@@ -64,6 +67,8 @@ pub struct Subscription {
     pub topic: Topic,
     pub group: String,
     pub handler: Option<Handler>,
+    pub notify: Option<Notify>,
+    pub mask: Mask,
     pub rules: Rules,
     pub order_by: OrderBy,
     pub followers: Followers,
@@ -98,13 +103,6 @@ pub struct ShelfLimits {
     pub records: NonZeroU32,
     /// Bytes of one partition.
     pub bytes: NonZeroU64,
-}
-
-/// What handles the records.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Handler {
-    /// They are pushed to this address; it may hold a password.
-    Http(String),
 }
 
 /// Checks everything that was typed; the configuration is meaningless if an error is among the problems.
@@ -145,13 +143,5 @@ impl Kafka {
 impl fmt::Debug for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}=***", self.name)
-    }
-}
-
-impl fmt::Debug for Handler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Http(url) = self;
-        let host = url.rsplit_once('@').map_or(url.as_str(), |(_, host)| host);
-        write!(f, "Http({host})")
     }
 }

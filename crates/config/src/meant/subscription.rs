@@ -9,10 +9,10 @@ use redrive_core::classify::Classifier;
 use redrive_core::route::{BadStrategy, PerClass, Strategy};
 use redrive_core::settings::{Delay, SurgeGuard};
 use redrive_core::topic::{Purpose, derived};
-use redrive_core::{Class, Policy, Rules, Topic};
+use redrive_core::{Class, Mask, Policy, Rules, Topic};
 
 use super::rules::{Placed, placed};
-use super::{Handler, ShelfLimits, Subscription, conflicts};
+use super::{ShelfLimits, Subscription, conflicts, handler};
 use crate::problem::Problem;
 use crate::typed::{self, At, ByClass};
 
@@ -53,7 +53,9 @@ pub(super) fn resolve(
         chosen.or_else(|| of_class(defaults?.exhausted.as_ref(), class)).copied().unwrap_or_default()
     });
     conflicts::within(typed, defaults, &policies, &exhausted, problems);
-    check_handler(typed, problems);
+    let handler = handler::resolve(typed.handler.as_ref(), problems);
+    let notify = typed.notify.as_ref().or_else(|| defaults?.notify.as_ref());
+    let notify = handler::notify(notify, problems);
 
     let topic = &typed.topic.as_ref()?.value;
     let group = &typed.group.as_ref()?.value.0;
@@ -78,7 +80,9 @@ pub(super) fn resolve(
     let subscription = Subscription {
         topic: topic.clone(),
         group: group.clone(),
-        handler: handler(typed),
+        handler,
+        notify,
+        mask: mask(typed.mask.as_ref(), defaults.and_then(|defaults| defaults.mask.as_ref())),
         rules: Rules { classifier, policies, exhausted, strategy: strategy.ok()? },
         order_by: value(typed.order_by.as_ref()),
         followers: value(typed.followers.as_ref()),
@@ -108,6 +112,21 @@ pub(super) fn resolve(
     };
     let topics = made(typed, &subscription);
     Some(Resolved { subscription, own, topics })
+}
+
+/// Its own words and those of the defaults: what is hidden from all stays hidden.
+fn mask(own: Option<&At<typed::Mask>>, defaults: Option<&At<typed::Mask>>) -> Mask {
+    let mut mask = Mask::default();
+    for typed in [own, defaults].into_iter().flatten() {
+        mask.json.extend(list(typed.json.as_ref()).cloned());
+        mask.headers.extend(list(typed.headers.as_ref()).map(|name| name.0.clone()));
+        mask.patterns.extend(list(typed.patterns.as_ref()).cloned());
+    }
+    mask
+}
+
+fn list<T>(typed: Option<&At<Vec<At<T>>>>) -> impl Iterator<Item = &T> {
+    typed.into_iter().flat_map(|list| &list.value).map(|one| &one.value)
 }
 
 /// Every topic that only this subscription may use. The buckets of the delay service are for all.
@@ -189,30 +208,15 @@ fn name(
     derived.map_err(refused).ok()
 }
 
-fn check_handler(typed: &At<typed::Subscription>, problems: &mut Vec<Problem>) {
-    let Some(http) = typed.handler.as_ref().and_then(|handler| handler.value.http.as_ref()) else { return };
-    let Some(url) = &http.value.url else { return };
-    let rest = url.value.0.strip_prefix("http://").or_else(|| url.value.0.strip_prefix("https://"));
-    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-        let problem = Problem::error(url.span.clone(), "this is not the address of an HTTP endpoint");
-        problems.push(problem.help("write http://HOST:PORT/PATH or https://HOST/PATH"));
-    }
-}
-
-fn handler(typed: &At<typed::Subscription>) -> Option<Handler> {
-    let url = typed.handler.as_ref()?.value.http.as_ref()?.value.url.as_ref()?;
-    Some(Handler::Http(url.value.0.clone()))
-}
-
 fn of_class<T>(typed: Option<&At<ByClass<T>>>, class: Class) -> Option<&T> {
     typed?.value.0.iter().find(|(of, _)| *of == class).map(|(_, at)| &at.value)
 }
 
-fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
+pub(super) fn value<T: Clone + Default>(typed: Option<&At<T>>) -> T {
     typed.map(|at| at.value.clone()).unwrap_or_default()
 }
 
-fn size(typed: Option<&At<typed::Size>>) -> Option<NonZeroU64> {
+pub(super) fn size(typed: Option<&At<typed::Size>>) -> Option<NonZeroU64> {
     typed.map(|size| size.value.0)
 }
 
@@ -225,6 +229,6 @@ fn shelf_limits(typed: Option<&typed::Shelf>) -> ShelfLimits {
     }
 }
 
-fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {
+pub(super) fn count(typed: Option<&At<typed::Count>>) -> Option<NonZeroU32> {
     typed.map(|count| count.value.0)
 }

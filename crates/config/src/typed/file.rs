@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
+use redrive_core::mask::Pointer;
 use redrive_core::route::Exhausted;
-use redrive_core::settings::{Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start};
+use redrive_core::settings::{
+    BatchFormat, Blocking, Delay, Delivery, Endpoint, HttpVersion, LetterPartition, MaxLoss, OrderBy,
+    Payload, Start, Tombstones,
+};
 use redrive_core::{Class, Policy, Topic};
 
 use super::Need::{Default, Optional, Required};
-use super::{At, ByClass, Count, Flag, Guarded, Properties, Size, Text};
+use super::{At, ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
 
 table! {
     /// One TOML file configures everything.
@@ -46,6 +50,10 @@ table! {
         "exhausted" exhausted: ByClass<Exhausted>, Optional;
         /// Rules that name the class of a failure, asked after those of the subscription.
         "classify" classify: Vec<At<Classify>>, Optional;
+        /// Who is told of each record that is set aside or dead-lettered.
+        "notify" notify: Notify, Optional;
+        /// What must not be repeated in the texts of failures, of every subscription.
+        "mask" mask: Mask, Optional;
     }
 }
 
@@ -130,8 +138,43 @@ table! {
         "payload" payload: Payload, Default("whole");
         /// How much may wait, and how much of that is kept in memory.
         "shelf" shelf: Shelf, Optional;
+        /// Who is told of each record that is set aside or dead-lettered, before and after.
+        "notify" notify: Notify, Default("that of the defaults");
+        /// What must not be repeated in the texts of failures, beside that of the defaults.
+        "mask" mask: Mask, Optional;
         /// Names of topics that differ from the derived ones.
         "topics" topics: Topics, Optional;
+    }
+}
+
+table! {
+    /// What must not be repeated in the texts of failures: messages, types, codes and stacks. Three stars stand
+    /// for it in letters, on the shelf, in logs and for whoever is notified. Rules of classification see the stars.
+    Mask {
+        /// Whatever stands at these places of a value that is JSON.
+        "json" json: Vec<At<Pointer>>, Optional;
+        /// Whatever these headers of the record hold.
+        "headers" headers: Vec<At<Text>>, Optional;
+        /// Whatever these expressions match.
+        "patterns" patterns: Vec<At<Pattern>>, Optional;
+    }
+}
+
+table! {
+    /// Who is told of each record that is set aside or dead-lettered. What comes of that never affects the record.
+    Notify {
+        /// The address that a CloudEvent is posted to.
+        "url" url: Endpoint, Required;
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// A token, sent as `Authorization: Bearer`.
+        "bearer" bearer: Secret, Optional;
+        /// What requests are signed with.
+        "signature-secret" signature_secret: Secret, Optional;
+        /// How long one event may take.
+        "timeout" timeout: Duration, Default("5s");
+        /// How many events may wait to be posted; more than these are dropped, counted and told in the log.
+        "queue" queue: Count, Default("1000");
     }
 }
 
@@ -151,15 +194,65 @@ table! {
     /// What handles the records.
     Handler {
         /// An HTTP endpoint that records are pushed to.
-        "http" http: Http, Required;
+        "http" http: Http, Optional;
+        /// A program that runs all the time and gets records as lines of JSON.
+        "command" command: Command, Optional;
     }
 }
 
 table! {
-    /// An HTTP endpoint.
+    /// A program that runs all the time and gets records as lines of JSON. docs/http.md says what it answers.
+    Command {
+        /// The program and its arguments.
+        "argv" argv: Vec<At<Text>>, Required;
+        /// More environment variables for it. Their values are never printed.
+        "env" env: Named, Optional;
+        /// The folder that it runs in, if not the current one.
+        "directory" directory: Text, Optional;
+        /// How long it may take to end when it is asked to, before it is ended.
+        "stop-timeout" stop_timeout: Duration, Default("5s");
+    }
+}
+
+table! {
+    /// An HTTP endpoint. docs/http.md says what it gets and what it may answer.
     Http {
-        /// Its address, beginning with `http://` or `https://`.
-        "url" url: Text, Required;
+        /// Its address; `http+unix://` names a Unix socket, then the path of the request behind a colon.
+        "url" url: Endpoint, Required;
+        /// Which HTTP is spoken: over TLS what both can, otherwise 1.1, unless it is said here.
+        "version" version: HttpVersion, Default("auto");
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// A file with the certificate (PEM) to show to the endpoint.
+        "certificate" certificate: Text, Optional;
+        /// A file with the key (PEM) of that certificate.
+        "private-key" private_key: Text, Optional;
+        /// A token, sent as `Authorization: Bearer`.
+        "bearer" bearer: Secret, Optional;
+        /// `user:password`, sent as `Authorization: Basic`.
+        "basic" basic: Secret, Optional;
+        /// What requests are signed with, so that the endpoint knows who calls.
+        "signature-secret" signature_secret: Secret, Optional;
+        /// More headers for each request. Their values are never printed.
+        "headers" headers: Named, Optional;
+        /// What becomes of records whose value is null.
+        "tombstones" tombstones: Tombstones, Default("deliver");
+        /// How many bytes of an answer are read; its status counts whatever its length.
+        "max-answer" max_answer: Size, Default("65536");
+        /// How many bytes a record's value may have; a larger one is a permanent failure.
+        "max-body" max_body: Size, Default("104857600");
+        /// Several records in one request.
+        "batch" batch: Batch, Optional;
+    }
+}
+
+table! {
+    /// Several records in one request.
+    Batch {
+        /// How many at most.
+        "records" records: Count, Required;
+        /// How they are written.
+        "format" format: BatchFormat, Default("ndjson");
     }
 }
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use redrive_core::classify::{Pattern, Statuses};
 use redrive_core::lanes::Followers;
+use redrive_core::mask::Pointer;
 use redrive_core::route::Exhausted;
 use redrive_core::settings::{
-    Blocking, Delay, Delivery, LetterPartition, MaxLoss, OrderBy, Payload, Start, SurgeGuard,
+    BatchFormat, Blocking, Delay, Delivery, Endpoint, HttpVersion, LetterPartition, MaxLoss, OrderBy,
+    Payload, Start, SurgeGuard, Tombstones,
 };
 use redrive_core::spelling::{Misspelt, nearest};
 use redrive_core::{Class, Policy, Topic, duration};
@@ -18,12 +20,19 @@ use toml::de::{DeTable, DeValue};
 
 use super::reader::Node;
 use super::{At, Reader, Shape, Typed};
-use crate::meant::Property;
+use crate::meant::{self, Property};
 use crate::problem::Problem;
 
 /// Any text but an empty one.
 #[derive(Debug, Clone)]
 pub(crate) struct Text(pub(crate) String);
+
+/// Any text but an empty one, never shown.
+pub(crate) type Secret = meant::Secret;
+
+/// Names and their texts, none of which is shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named(pub(crate) Vec<At<Property>>);
 
 /// A number from 1 on.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +91,11 @@ texts! {
         "" => Err(misspelt(text, "this cannot be empty")),
         _ => Ok(Self(text.to_owned())),
     };
+    Secret: "a secret", ["${SECRET}"], |text| match text {
+        "" => Err(misspelt(text, "this cannot be empty")),
+        _ => Ok(Self(text.to_owned())),
+    };
+    Endpoint: "the address of an HTTP endpoint", ["http://localhost:9001/payments", "https://payments.example/records", "http+unix:///run/payments.sock:/records"], str::parse;
     Policy: "a policy", ["never", "exponential(1s..60s x2)", "exponential(1s..60s x2, 120) jitter 10%", "list(5s x3, 15s x5, 60s x10) for 1h"], str::parse;
     Duration: "a duration", ["900ms", "10s", "5m"], |text| {
         let wait = duration::parse(text)?;
@@ -96,6 +110,7 @@ texts! {
     };
     MaxLoss: "a limit", ["1% over 5m"], str::parse;
     Pattern: "a regular expression", ["^timeout after \\\\d+ ms$"], str::parse;
+    Pointer: "a JSON pointer", ["/card/number"], str::parse;
     Statuses: "a status", ["404", "5xx", "500-599"], str::parse;
 }
 
@@ -124,6 +139,9 @@ choices! {
     Blocking: "what an outage stops", Self::NAMES.to_vec();
     LetterPartition: "a choice of a partition", Self::NAMES.to_vec();
     Payload: "a choice of what is written", Self::NAMES.to_vec();
+    HttpVersion: "a version of HTTP", Self::NAMES.to_vec();
+    Tombstones: "a choice for tombstones", Self::NAMES.to_vec();
+    BatchFormat: "a format", Self::NAMES.to_vec();
 }
 
 fn choice_mistake(text: &str, error: impl Into<ChoiceError>) -> Misspelt {
@@ -225,11 +243,11 @@ impl<T: Typed> Typed for Vec<At<T>> {
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let Some(list) = node.get_ref().as_array() else {
-            reader.wrong_type(
-                node,
-                "a list",
-                "begin each table of the list with its name in double brackets, [[...]]",
-            );
+            let help = match T::shape() {
+                Shape::Table(_) => "begin each table of the list with its name in double brackets, [[...]]",
+                _ => "write it in brackets, even if there is only one: [...]",
+            };
+            reader.wrong_type(node, "a list", help);
             return None;
         };
         let read = list.iter().filter_map(|node| At::read_at(node.span(), node, reader));
@@ -259,6 +277,22 @@ impl<T: Typed> Typed for ByClass<T> {
             read.extend(At::read(key, value, reader).map(|value| (class, value)));
         }
         Some(Self(read))
+    }
+}
+
+impl Typed for Named {
+    fn shape() -> Shape {
+        Shape::Named
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let mut read = Self::default();
+        for (key, node) in reader.expect_table(node)? {
+            let Some(filled) = reader.text(node, "a text") else { continue };
+            let value = Property { name: key.get_ref().clone().into_owned(), value: filled.text };
+            read.0.push(At { value, span: node.span(), key: key.span(), hidden: true });
+        }
+        Some(read)
     }
 }
 

@@ -11,8 +11,10 @@ mod leaves;
 mod reader;
 mod shape;
 
-pub(crate) use file::{Classify, Defaults, File, Kafka, Shelf, Subscription};
-pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Properties, Size, Text};
+pub(crate) use file::{
+    Classify, Command, Defaults, File, Handler, Http, Kafka, Mask, Notify, Shelf, Subscription,
+};
+pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
 pub(crate) use reader::{At, Reader};
 pub(crate) use shape::{Field, Need, Shape, Table};
 

@@ -7,6 +7,8 @@ pub(crate) enum Shape {
     Table(Table),
     /// Any names, with text, numbers or switches as values.
     Properties,
+    /// Any names, with text as values.
+    Named,
     /// A value for each class.
     ByClass(Box<Self>),
     /// Several of the same.

@@ -105,6 +105,13 @@ impl fmt::Display for Condition {
     }
 }
 
+impl Pattern {
+    /// The text with every match of it replaced.
+    pub(crate) fn replace_all(&self, text: &str, by: &str) -> String {
+        self.0.replace_all(text, regex::NoExpand(by)).into_owned()
+    }
+}
+
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()

@@ -177,7 +177,7 @@ impl Trail {
         // One piece of memory for all of them.
         let (mut page, mut parts) = (Vec::with_capacity(1_024), Vec::with_capacity(16));
         self.each(record, &mut page, |name, page, length| {
-            parts.push((name, page.len() - length..page.len()))
+            parts.push((name, page.len() - length..page.len()));
         });
         let page = Bytes::from(page);
         headers.reserve(parts.len() + 1);

@@ -95,6 +95,38 @@ pub enum Payload {
     Pointer,
 }
 
+/// Which HTTP is spoken to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpVersion {
+    /// Over TLS what the endpoint prefers, otherwise 1.1.
+    #[default]
+    Auto,
+    /// HTTP/1.1.
+    One,
+    /// HTTP/2, also without TLS.
+    Two,
+}
+
+/// What becomes of records whose value is null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tombstones {
+    /// They are handled like any other.
+    #[default]
+    Deliver,
+    /// They count as handled, and nobody is called.
+    Skip,
+}
+
+/// How a batch of records is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BatchFormat {
+    /// A line of JSON for each record.
+    #[default]
+    Ndjson,
+    /// A list of CloudEvents.
+    CloudEvents,
+}
+
 impl OrderBy {
     /// The lane of a record: what it shares with the others that must keep their order. A record that
     /// has no such thing has no lane.
@@ -161,6 +193,9 @@ choices! {
     Blocking, "thing to stop": "subscription" = Self::Subscription, "partition" = Self::Partition;
     LetterPartition, "choice of a partition": "same" = Self::Same, "by-key" = Self::ByKey;
     Payload, "choice of what is written": "whole" = Self::Whole, "pointer" = Self::Pointer;
+    HttpVersion, "version of HTTP": "auto" = Self::Auto, "1.1" = Self::One, "2" = Self::Two;
+    Tombstones, "choice for tombstones": "deliver" = Self::Deliver, "skip" = Self::Skip;
+    BatchFormat, "format of a batch": "ndjson" = Self::Ndjson, "cloudevents" = Self::CloudEvents;
     Delivery, "delivery": "at-least-once" = Self::AtLeastOnce, "exactly-once" = Self::ExactlyOnce;
     Followers, "choice for followers": "pass" = Self::Pass, "hold" = Self::Hold, "bury" = Self::Bury;
     Exhausted, "choice for used-up tries": "bury" = Self::Bury, "shelve" = Self::Shelve, "block" = Self::Block,
@@ -255,6 +290,9 @@ mod tests {
         round_trip::<Blocking>(Blocking::NAMES);
         round_trip::<LetterPartition>(LetterPartition::NAMES);
         round_trip::<Payload>(Payload::NAMES);
+        round_trip::<HttpVersion>(HttpVersion::NAMES);
+        round_trip::<Tombstones>(Tombstones::NAMES);
+        round_trip::<BatchFormat>(BatchFormat::NAMES);
         round_trip::<Delivery>(Delivery::NAMES);
         round_trip::<Followers>(Followers::NAMES);
         round_trip::<Exhausted>(Exhausted::NAMES);

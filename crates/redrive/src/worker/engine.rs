@@ -323,8 +323,17 @@ impl Engine {
         match done.outcome {
             Ok(output) if output.is_empty() => self.flow.handled(done.id, done.slot, Ok(()), now),
             Ok(output) => self.publish_output(done.id, done.slot, output, now),
-            Err(failure) => self.flow.handled(done.id, done.slot, Err(failure), self.clock.asked()),
+            Err(failure) => {
+                let failure = self.masked(done.id, failure);
+                self.flow.handled(done.id, done.slot, Err(failure), self.clock.asked());
+            }
         }
+    }
+
+    /// The failure without what must not be repeated: nobody sees it before this.
+    fn masked(&self, id: Id, failure: Failure) -> Failure {
+        let Some(ticket) = self.flow.ticket(id) else { return failure };
+        self.spec.settled.settled.mask.apply(failure, &ticket.record)
     }
 
     fn publish_output(&mut self, id: Id, slot: Slot, output: Vec<Outgoing>, now: Now) {

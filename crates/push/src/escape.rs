@@ -1,0 +1,66 @@
+//! Bytes as text that any header can carry: `%XX` for what is not printable ASCII, as CloudEvents has it.
+
+use std::fmt::Write;
+
+/// The bytes; blanks, quotes, percent signs and whatever is not printable ASCII as `%XX`.
+pub(crate) fn value(bytes: &[u8]) -> String {
+    escaped(bytes, |byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'%'))
+}
+
+/// The same for the name of a header, where fewer characters may stand as they are.
+pub(crate) fn name(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    escaped(name.as_bytes(), is_plain)
+}
+
+fn escaped(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match is_plain(*byte) {
+            true => text.push(char::from(*byte)),
+            false => {
+                let _ = write!(text, "%{byte:02X}");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unescaped(text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut rest = text.as_bytes();
+        while let Some((first, behind)) = rest.split_first() {
+            if *first == b'%' {
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&behind[..2]).unwrap(), 16).unwrap());
+                rest = &behind[2..];
+            } else {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn plain_text_stays_as_it_is() {
+        assert_eq!(value(b"order-1042,x=y;z"), "order-1042,x=y;z");
+        assert_eq!(value("50% \"Köln\"\n".as_bytes()), "50%25%20%22K%C3%B6ln%22%0A");
+        assert_eq!(name("X-Order_Id"), "X-Order_Id");
+        assert_eq!(name("a b,c;d:ü"), "a%20b%2Cc%3Bd%3A%C3%BC");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_escaped_can_be_read_back(bytes in prop::collection::vec(any::<u8>(), 0..40), text in "\\PC*") {
+            let escaped = value(&bytes);
+            prop_assert!(escaped.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert_eq!(unescaped(&escaped), bytes);
+            prop_assert_eq!(unescaped(&name(&text)), text.as_bytes());
+        }
+    }
+}
