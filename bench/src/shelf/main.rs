@@ -35,6 +35,9 @@ struct Args {
     /// Short waits beside one of a month
     #[arg(long, default_value_t = 10_000_000)]
     short: u64,
+    /// Only take this shelf over, which holds so many records: `topic group records`
+    #[arg(long, num_args = 3, hide = true)]
+    take_over: Option<Vec<String>>,
 }
 
 #[tokio::main]
@@ -43,6 +46,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::ERROR).init();
     let cluster = Cluster::open(&args.kafka).await?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    if let Some([topic, group, records]) = args.take_over.as_deref() {
+        return scenes::take_over(&cluster, topic, group, records.parse()?).await;
+    }
     println!("| measured | figure |\n|---|---|");
     if wanted("exact") {
         scenes::exact(&cluster).await?;
@@ -57,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         scenes::hot(&cluster).await?;
     }
     if wanted("waiting") {
-        scenes::waiting(&cluster, args.waiting).await?;
+        scenes::waiting(&cluster, &args.kafka, args.waiting).await?;
     }
     if wanted("growth") {
         scenes::growth(&cluster, args.short).await?;

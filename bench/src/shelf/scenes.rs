@@ -197,46 +197,50 @@ pub(crate) async fn hot(cluster: &Cluster) -> Result<()> {
 }
 
 /// Many records that wait: what they take, and how fast they are taken over.
-pub(crate) async fn waiting(cluster: &Cluster, records: u64) -> Result<()> {
+pub(crate) async fn waiting(cluster: &Cluster, kafka: &str, records: u64) -> Result<()> {
     eprintln!("{records} records wait");
     let load = Load::write(cluster, "waiting", records, 100, records).await?;
     let (seen, group) = (Arc::new(Seen::default()), group());
-    let before = machine::resident();
-    let wait: Wait = Arc::new(|_| Some(Duration::from_secs(3_600)));
-    // Without what this program itself remembers of each record.
-    let make = |wait: Wait| {
-        let seen = seen.clone();
-        let subscription = Subscription::new(&load.topic, &group).auto_create(true).concurrency(256);
-        subscription.surge_guard("off").retry(Class::NotReady, "list(1h x3)").handler(
-            move |record: Received| {
-                seen.tried();
-                let wait = wait(&record).unwrap_or_default();
-                async move { Err::<(), _>(Classed::not_ready("not yet").retry_after(wait)) }
-            },
-        )
-    };
-    let running = start(cluster, make(wait.clone())).await?;
+    let running = start(cluster, waits_long(&load.topic, &group, &seen)).await?;
     let mut status = running.statuses()[0].clone();
     status.wait_for(|status| status.counts.shelved == records).await?;
     let rate = records as f64 / seen.since_first().as_secs_f64();
-    clock::pause(Duration::from_secs(5)).await;
-    let resident = machine::resident();
     running.stop().await?;
+    // By a process of its own, which has nothing else in memory.
+    let mut fresh = std::process::Command::new(std::env::current_exe()?);
+    fresh.args(["--kafka", kafka, "--take-over", &load.topic, &group, &records.to_string()]);
+    let figure = String::from_utf8(fresh.stderr(std::process::Stdio::inherit()).output()?.stdout)?;
+    let figure = format!("{}; set aside at {:.0}k/s", figure.trim(), rate / 1e3);
+    tell(&format!("{records} records of 100 bytes wait"), &figure);
+    Ok(())
+}
+
+/// Takes a shelf over on which so many records wait.
+pub(crate) async fn take_over(cluster: &Cluster, topic: &str, group: &str, records: u64) -> Result<()> {
+    let before = machine::resident();
     let began = clock::now();
-    let running = start(cluster, make(wait)).await?;
+    let running = start(cluster, waits_long(topic, group, &Arc::new(Seen::default()))).await?;
     let mut status = running.statuses()[0].clone();
     status.wait_for(|status| status.marks.len() == PARTITIONS as usize).await?;
     let took = began.elapsed();
-    let figure = format!(
-        "resident {before:.0} MB before, {resident:.0} MB with them, {:.0} MB after a take-over that took {:.1} s \
-         ({:.0}k/s); set aside at {:.0}k/s",
-        machine::resident(),
+    clock::pause(Duration::from_secs(5)).await;
+    println!(
+        "taken over in {:.1} s ({:.0}k/s), resident {before:.0} MB before and {:.0} MB with them",
         took.as_secs_f64(),
         records as f64 / took.as_secs_f64() / 1e3,
-        rate / 1e3,
+        machine::resident(),
     );
-    tell(&format!("{records} records of 100 bytes wait"), &figure);
     Ok(running.stop().await?)
+}
+
+/// Without what this program itself remembers of each record.
+fn waits_long(topic: &str, group: &str, seen: &Arc<Seen>) -> Subscription {
+    let seen = seen.clone();
+    let subscription = Subscription::new(topic, group).auto_create(true).concurrency(256);
+    subscription.surge_guard("off").retry(Class::NotReady, "list(1h x3)").handler(move |_: Received| {
+        seen.tried();
+        async move { Err::<(), _>(Classed::not_ready("not yet")) }
+    })
 }
 
 /// One record that waits a month beside many short waits: how long the log is in the end.

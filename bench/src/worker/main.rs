@@ -17,6 +17,10 @@ use load::Load;
 use passes::{Pass, Work};
 use table::Table;
 
+/// As the program `redrive` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures the worker beside a bare rdkafka poll loop.
 #[derive(Parser)]
 struct Args {

@@ -14,7 +14,7 @@ use redrive::{Clock, Event, Listener, Told};
 use redrive_config::Notify;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 use uuid::Uuid;
 
 use crate::Wrong;
@@ -177,7 +177,7 @@ impl Poster {
             () = self.clock.sleep(self.timeout) => Err("no answer in time".to_owned()),
         };
         match posted {
-            Ok(()) => info!(origin = subject, event = kind, "notified"),
+            Ok(()) => debug!(origin = subject, event = kind, "notified"),
             Err(why) => {
                 DROPPED.fetch_add(1, Ordering::Relaxed);
                 warn!(origin = subject, event = kind, why, "not notified");

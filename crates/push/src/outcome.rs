@@ -28,17 +28,25 @@ impl Outcome {
     /// An outcome written as a JSON object.
     pub(crate) fn from_json(value: &Value) -> Self {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
-        let status = value.get("status").and_then(Value::as_u64).and_then(|status| status.try_into().ok());
         let mut outcome = Self {
-            status,
             type_name: text("type"),
             message: text("message"),
             code: text("code"),
             retry_after: value.get("retry_after").and_then(Value::as_f64).and_then(seconds),
             ..Self::default()
         };
-        outcome.name_class(text("class").as_deref());
-        outcome.name_predecessor(text("follows").as_deref());
+        let said = |key: &str| value.get(key).filter(|value| !value.is_null());
+        // As text it is refused if it is anything else, rather than taken for nothing: that would mean done.
+        let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        outcome.name_class(said("class").map(written).as_deref());
+        outcome.name_predecessor(said("follows").map(written).as_deref());
+        if let Some(status) = said("status") {
+            let read = status.as_u64().and_then(|status| u16::try_from(status).ok());
+            match read.filter(|status| (100..1_000).contains(status)) {
+                Some(status) => outcome.status = Some(status),
+                None => outcome.misunderstood = Some(cut(&format!("{status} is not a status"), NAME)),
+            }
+        }
         outcome
     }
 
@@ -179,6 +187,22 @@ mod tests {
         let failure = Outcome::from_json(&outcome).result("http").unwrap_err();
         assert_eq!((failure.presumed, failure.retry_after), (Some(Class::Outage), None));
         assert!(failure.outermost().message.starts_with("down (and `fatal` is not a class"), "{failure:?}");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_never_taken_for_done() {
+        for odd in [
+            json!({ "status": "200" }),
+            json!({ "status": 70_000 }),
+            json!({ "status": -1 }),
+            json!({ "class": 5 }),
+            json!({ "class": "done" }),
+            json!({ "follows": ["orders/0/1"] }),
+            json!({ "error": "no", "message": "no" }),
+        ] {
+            assert!(Outcome::from_json(&odd).result("http").is_err(), "{odd}");
+        }
+        assert_eq!(Outcome::from_json(&json!({ "status": null, "class": null })).result("http"), Ok(()));
     }
 
     proptest! {

@@ -136,6 +136,14 @@ async fn the_endpoint_can_verify_who_calls() {
     assert_eq!(call.header("authorization"), Some("Basic YWRhOnBhc3M="));
     assert_eq!(call.header("x-tenant"), Some("shop"));
     assert_eq!(call.path, "/records?a=b");
+    // So is a batch, which has no id.
+    let batch =
+        format!("handler.http = {{ url = \"{url}\", signature-secret = \"s3cret\", batch.records = 5 }}");
+    let stage = ground::stage().await;
+    let running = run(&stage, &batch).await;
+    send(&stage, &["one", "two"]).await;
+    until_status(&running, "handled", |status| status.counts.handled == 2).await;
+    running.stop().await.unwrap();
     // Another secret is noticed.
     let stage = ground::stage().await;
     let keys =

@@ -91,6 +91,22 @@ async fn a_record_without_an_answer_times_out_and_the_late_answer_is_nobodys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_hangs_is_ended_and_started_again() {
+    if !python::is_there() {
+        return;
+    }
+    let (_folder, notes) = notes();
+    let stage = stage().await;
+    let keys = keys(&notes, ", env = { DEAF = \"1\" }");
+    let running = run(&stage, &format!("timeout = \"200ms\"\nretry-timeout = \"200ms\"\n{keys}")).await;
+    send(&stage, &["one"]).await;
+    until_status(&running, "handled", |status| status.counts.handled == 1 && status.counts.buried == 0).await;
+    running.stop().await.unwrap();
+    let starts: Vec<_> = read(&notes).into_iter().filter(|(what, _)| what == "start").collect();
+    assert_eq!(starts.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_program_ends_with_the_worker_and_a_stubborn_one_is_made_to() {
     if !python::is_there() {
         return;

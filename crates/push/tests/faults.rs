@@ -191,7 +191,9 @@ async fn ended(stage: &Stage, running: Running, handled: u64) -> Vec<redrive::Re
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_of_an_answer_counts_however_its_body_goes() {
     // What is answered to each: 100 MB, a body that never ends, one that breaks off; with 200 and with 409.
-    let server = Raw::new(|_, mut stream| {
+    let megabytes = Arc::new(AtomicUsize::new(0));
+    let written = megabytes.clone();
+    let server = Raw::new(move |_, mut stream| {
         while let Some(request) = request(&mut stream) {
             let status = if request.contains("good") { "200 OK" } else { "409 Conflict" };
             if request.ends_with("large") {
@@ -201,6 +203,7 @@ async fn the_head_of_an_answer_counts_however_its_body_goes() {
                     if stream.write_all(&megabyte).is_err() {
                         return;
                     }
+                    written.fetch_add(1, Ordering::SeqCst);
                 }
             } else if request.ends_with("slow") {
                 write(&mut stream, &format!("HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n"));
@@ -226,6 +229,9 @@ async fn the_head_of_an_answer_counts_however_its_body_goes() {
         assert!(message.starts_with(&format!("409 Conflict: {told}")) && message.len() < 600, "{message}");
         assert_eq!(header(&letters[0], "redrive-attempt"), "1");
     }
+    // Two answers of 100 MB: all but what the sockets hold was never taken.
+    let megabytes = megabytes.load(Ordering::SeqCst);
+    assert!(megabytes < 40, "{megabytes} MB were taken");
 }
 
 /// Waits on a thread of its own, which nothing else runs on.

@@ -136,6 +136,32 @@ impl Trail {
         })
     }
 
+    /// What the headers say about where a record belongs and when it is due, and nothing of its failures.
+    pub(crate) fn brief(headers: &Headers) -> Result<Self, BadHeader> {
+        let mut trail = Self::default();
+        for header in headers.iter() {
+            let (Some(name), Some(value)) = (Name::of(&header.name), &header.value) else { continue };
+            match name {
+                Name::Origin => trail.origin = Some(parsed(name, value)?),
+                Name::OriginTimestamp => {
+                    trail.origin_timestamp = Some(Timestamp::from_millis(parsed(name, value)?));
+                }
+                Name::Attempt => trail.attempt = Some(parsed(name, value)?),
+                Name::Replays => trail.replays = Some(parsed(name, value)?),
+                Name::Due => trail.due = Some(Timestamp::from_millis(parsed(name, value)?)),
+                Name::Lane => trail.lane = Some(value.clone()),
+                Name::Reason => trail.reason = Some(parsed(name, value)?),
+                Name::Leader => trail.leader = Some(parsed(name, value)?),
+                Name::Pointer => trail.pointer = Some(parsed(name, value)?),
+                Name::PointerExpires => {
+                    trail.pointer_expires = Some(Timestamp::from_millis(parsed(name, value)?));
+                }
+                _ => {}
+            }
+        }
+        Ok(trail)
+    }
+
     /// Makes our headers say exactly this; what is `None` here is removed there.
     pub fn write(&self, headers: &mut Headers) {
         for name in Name::ALL {
@@ -278,6 +304,11 @@ fn link(cause: &Cause, limit: usize) -> Link {
     }
 }
 
+fn parsed<T: FromStr<Err: Display>>(name: Name, value: &[u8]) -> Result<T, BadHeader> {
+    let text = std::str::from_utf8(value).map_err(|error| BadHeader { name, why: error.to_string() })?;
+    text.parse().map_err(|error: T::Err| BadHeader { name, why: error.to_string() })
+}
+
 struct Reader<'a>(&'a Headers);
 
 impl Reader<'_> {
@@ -290,11 +321,7 @@ impl Reader<'_> {
     }
 
     fn parsed<T: FromStr<Err: Display>>(&self, name: Name) -> Result<Option<T>, BadHeader> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
-        };
-        let parsed = text.parse().map_err(|error: T::Err| BadHeader { name, why: error.to_string() })?;
-        Ok(Some(parsed))
+        self.0.last(name.as_str()).map(|value| parsed(name, value)).transpose()
     }
 
     fn time(&self, name: Name) -> Result<Option<Timestamp>, BadHeader> {

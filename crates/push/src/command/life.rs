@@ -24,6 +24,10 @@ use crate::outcome::{Outcome, cut};
 const ANSWER: usize = 1 << 20;
 const LOGGED: usize = 4 << 10;
 
+/// A program that answers nothing while calls have no more time, so often one after the other, hangs: it is
+/// ended, and started again.
+const HUNG: u32 = 3;
+
 /// A program that runs, or did.
 pub(super) struct Life {
     pid: Option<u32>,
@@ -39,6 +43,10 @@ pub(super) struct Life {
 struct Waiting {
     calls: HashMap<u64, oneshot::Sender<Outcome>>,
     ended: Option<String>,
+    /// How often calls had no more time since the last answer; those that were made together count once.
+    in_vain: u32,
+    /// The last call that was made when this was counted.
+    counted: u64,
 }
 
 impl Life {
@@ -139,7 +147,17 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.life.waiting().calls.remove(&self.number);
+        let mut waiting = self.life.waiting();
+        if waiting.calls.remove(&self.number).is_none() || self.number <= waiting.counted {
+            return;
+        }
+        waiting.in_vain += 1;
+        waiting.counted = self.life.calls.load(Ordering::Relaxed) - 1;
+        if waiting.in_vain == HUNG {
+            drop(waiting);
+            self.life.end(format!("it has not answered {HUNG} calls, one after the other"));
+            self.life.stop();
+        }
     }
 }
 
@@ -190,11 +208,16 @@ async fn read(life: Arc<Life>, name: String, stdout: impl AsyncRead + Unpin) {
             );
             continue;
         };
-        let Some(caller) = life.waiting().calls.remove(&number) else {
+        life.answered.store(true, Ordering::Relaxed);
+        let caller = {
+            let mut waiting = life.waiting();
+            waiting.in_vain = 0;
+            waiting.calls.remove(&number)
+        };
+        let Some(caller) = caller else {
             warn!(handler = name, call = number, "an answer that nobody waits for, or not any more");
             continue;
         };
-        life.answered.store(true, Ordering::Relaxed);
         let _ = caller.send(Outcome::from_json(&answer));
     }
 }
@@ -203,7 +226,7 @@ async fn read(life: Arc<Life>, name: String, stdout: impl AsyncRead + Unpin) {
 async fn log(name: String, stderr: impl AsyncRead + Unpin) {
     let mut lines = Lines::new(stderr, LOGGED);
     while let Some(line) = lines.next().await {
-        info!(handler = name, "{line}");
+        info!(handler = name, "{}", cut(&line, LOGGED));
     }
 }
 

@@ -94,13 +94,8 @@ impl Batches {
             }
             End::Broken(error) => Some(fault::broken_off(endpoint, error)),
         };
-        let read = match is_lines {
-            true => serde_json::Deserializer::from_slice(&answer.body).into_iter().collect(),
-            false if answer.body.is_empty() => Ok(Vec::new()),
-            false => serde_json::from_slice::<Vec<Value>>(&answer.body),
-        };
-        match (unknown, read) {
-            (None, Ok(read)) => Ok(by_id(&read)),
+        match (unknown, by_id(&answer.body, is_lines)) {
+            (None, Ok(outcomes)) => Ok(outcomes),
             // The whole says that all of them failed, and why.
             _ if !answer.status.is_success() => Ok(HashMap::new()),
             (Some(failure), _) => Err(failure),
@@ -180,7 +175,48 @@ fn is_json(kind: &str) -> bool {
     kind.ends_with("/json") || kind.ends_with("+json")
 }
 
-fn by_id(read: &[Value]) -> HashMap<String, Outcome> {
-    let id = |one: &Value| one.get("id").and_then(Value::as_str).map(ToOwned::to_owned);
-    read.iter().filter_map(|one| Some((id(one)?, Outcome::from_json(one)))).collect()
+/// The outcomes in a body, by id: a list, or a line for each. Any other JSON says nothing of single records.
+fn by_id(body: &[u8], is_lines: bool) -> Result<HashMap<String, Outcome>, String> {
+    let read = match is_lines {
+        true => serde_json::Deserializer::from_slice(body).into_iter().collect::<Result<_, _>>(),
+        false if body.is_empty() => Ok(Vec::new()),
+        false => serde_json::from_slice(body).map(|value| match value {
+            Value::Array(list) => list,
+            one if one.get("id").is_some() => vec![one],
+            _ => Vec::new(),
+        }),
+    };
+    let read: Vec<Value> = read.map_err(|error| error.to_string())?;
+    let outcome = |one: &Value| {
+        let id = one.get("id").and_then(Value::as_str).ok_or("one of them has no id")?;
+        Ok((id.to_owned(), Outcome::from_json(one)))
+    };
+    read.iter().map(outcome).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_a_list_or_lines_and_any_other_json_says_nothing_of_single_records() {
+        let ids = |body: &str, is_lines| {
+            let outcomes = by_id(body.as_bytes(), is_lines);
+            outcomes.map(|outcomes| {
+                let mut ids: Vec<_> = outcomes.into_keys().collect();
+                ids.sort();
+                ids.join(" ")
+            })
+        };
+        assert_eq!(ids(r#"[{"id": "a"}, {"id": "b", "status": 500}]"#, false).as_deref(), Ok("a b"));
+        assert_eq!(ids("{\"id\": \"a\"}\n\n{\"id\": \"b\"}\n", true).as_deref(), Ok("a b"));
+        assert_eq!(ids(r#"{"id": "a"}"#, false).as_deref(), Ok("a"));
+        for nothing in ["", "{}", "null", "[]", r#"{"ok": true}"#, "\"thanks\""] {
+            assert_eq!(ids(nothing, false).as_deref(), Ok(""), "{nothing}");
+        }
+        for odd in ["{", r#"[{"status": 500}]"#, r#"[{"id": 7}]"#, "[5]"] {
+            assert!(ids(odd, false).is_err(), "{odd}");
+        }
+        assert!(ids("thanks", true).is_err());
+    }
 }

@@ -1,20 +1,28 @@
 //! Connections to an endpoint: over TCP, with TLS or without, or to a Unix socket.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use redrive::Clock;
 use redrive_core::settings::Place;
 use rustls::pki_types::ServerName;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+/// How long an address may take before the next one of the host is tried, too.
+const START: Duration = Duration::from_millis(250);
 
 /// Opens connections to one place, whatever address it is asked for.
 #[derive(Clone)]
@@ -69,13 +77,25 @@ impl Connect {
     }
 }
 
-/// The first of the host's addresses that answers.
+/// The first of the host's addresses that answers. Each has a start on the next: one that leads nowhere, as
+/// those of IPv6 sometimes do, must not keep the others from being tried.
 async fn dial(name: &str, port: u16) -> Result<TcpStream, NoConnection> {
     let unknown = |source| NoConnection::Name { name: name.to_owned(), source };
-    let addresses: Vec<_> = tokio::net::lookup_host((name, port)).await.map_err(unknown)?.collect();
+    let mut addresses: VecDeque<_> = lookup_host((name, port)).await.map_err(unknown)?.collect();
+    let clock = Clock::system();
+    let mut tries = FuturesUnordered::new();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
+    loop {
+        match addresses.pop_front() {
+            Some(address) => tries.push(TcpStream::connect(address)),
+            None if tries.is_empty() => return Err(NoConnection::Connect(last)),
+            None => {}
+        }
+        let tried = tokio::select! {
+            Some(tried) = tries.next() => tried,
+            () = clock.sleep(START), if !addresses.is_empty() => continue,
+        };
+        match tried {
             Ok(stream) => {
                 // Requests are written whole; to wait for more would only delay them.
                 stream.set_nodelay(true).map_err(NoConnection::Connect)?;
@@ -84,7 +104,6 @@ async fn dial(name: &str, port: u16) -> Result<TcpStream, NoConnection> {
             Err(error) => last = error,
         }
     }
-    Err(NoConnection::Connect(last))
 }
 
 impl tower_service::Service<Uri> for Connect {

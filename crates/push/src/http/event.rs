@@ -134,6 +134,7 @@ pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use proptest::prelude::*;
     use redrive::headers::Headers;
 
     fn record(headers: Headers) -> Record {
@@ -235,6 +236,66 @@ mod tests {
         let empty = Record { value: Some(Bytes::new()), key: Some(Bytes::new()), ..tombstone };
         assert_eq!(text(&self::sent(&empty), "redrive-tombstone"), None);
         assert_eq!(text(&self::sent(&empty), "redrive-key"), Some(""));
+    }
+
+    fn unescaped(text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut parts = text.split('%');
+        bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+        for part in parts {
+            bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
+            bytes.extend_from_slice(&part.as_bytes()[2..]);
+        }
+        bytes
+    }
+
+    /// The headers of the record, as docs/http.md says to put them together.
+    fn put_together(sent: &HeaderMap) -> Headers {
+        let mut taken = std::collections::HashMap::<String, usize>::new();
+        let mut headers = Headers::default();
+        let names = text(sent, "redrive-headers").map(|names| names.split(',').collect::<Vec<_>>());
+        for listed in names.unwrap_or_default() {
+            let name = listed.strip_suffix(";null").unwrap_or(listed);
+            let own = format!("redrive-header-{name}").to_lowercase();
+            let value = (name == listed).then(|| {
+                let next = taken.entry(own.clone()).or_default();
+                *next += 1;
+                let value = sent.get_all(&own).iter().nth(*next - 1).unwrap();
+                Bytes::from(unescaped(value.to_str().unwrap()))
+            });
+            headers.push(String::from_utf8(unescaped(name)).unwrap(), value);
+        }
+        headers
+    }
+
+    proptest! {
+        #[test]
+        fn any_headers_survive(
+            all in prop::collection::vec(
+                ("[aA, ;%]{0,2}|\\PC{0,8}", prop::option::of(prop::collection::vec(any::<u8>(), 0..8))),
+                0..12,
+            ),
+            key in prop::option::of(prop::collection::vec(any::<u8>(), 0..8)),
+        ) {
+            let own: Headers = all.into_iter().collect();
+            let key = key.map(Bytes::from);
+            let record = Record { key: key.clone(), ..record(own.clone()) };
+            let sent = sent(&record);
+            prop_assert_eq!(put_together(&sent), own);
+            prop_assert_eq!(text(&sent, "redrive-key").map(unescaped), key.map(|key| key.to_vec()));
+        }
+    }
+
+    #[test]
+    fn more_than_a_request_can_carry_is_known_before() {
+        let many: Headers = (0..=MOST_HEADERS).map(|number| (number.to_string(), Some("x"))).collect();
+        assert!(!fits(&record(many)));
+        let long: Headers = [("n".repeat(LONGEST_NAME + 1), Some("x"))].into_iter().collect();
+        assert!(!fits(&record(long)));
+        let most: Headers = (0..MOST_HEADERS).map(|number| (format!("{number}"), Some("x"))).collect();
+        let most = record(most);
+        assert!(fits(&most));
+        assert_eq!(put_together(&sent(&most)), most.headers);
     }
 
     #[test]

@@ -143,9 +143,7 @@ impl Caller {
         let until = until.min(self.clock.now().steady.saturating_add(patience));
         Ok(Answer::read(response, self.max_answer, &self.clock, until).await)
     }
-}
 
-impl Caller {
     /// Posts something that nothing depends on; what is wrong is told in words.
     pub(crate) async fn post(
         &self,

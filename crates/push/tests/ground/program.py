@@ -13,6 +13,7 @@ def stop(*_):
 
 signal.signal(signal.SIGTERM, stop)
 note("start")
+deaf = os.environ.get("DEAF") and len(open(sys.argv[1]).readlines()) == 1
 lock = threading.Lock()
 
 def answer(call, **outcome):
@@ -20,6 +21,8 @@ def answer(call, **outcome):
         print(json.dumps({"call": call, **outcome}), flush=True)
 
 def handle(record):
+    if deaf:
+        return
     call, value, first = record["call"], record.get("value"), record["attempt"] == 1
     if value == "bad":
         answer(call, status=422, type="no-stock", message="none left")

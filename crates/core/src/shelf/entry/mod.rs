@@ -228,6 +228,16 @@ pub struct Written {
 impl Entry {
     /// Reads a record of a shelf topic.
     pub fn read(record: &Record) -> Result<Self, BadEntry> {
+        Self::read_by(record, Wait::read)
+    }
+
+    /// Reads as much of a record of a shelf topic as the fold needs: of what waits only where it belongs and
+    /// when it is due.
+    pub fn brief(record: &Record) -> Result<Self, BadEntry> {
+        Self::read_by(record, Wait::brief)
+    }
+
+    fn read_by(record: &Record, wait: fn(&Record) -> Result<Wait, String>) -> Result<Self, BadEntry> {
         let text = record.headers.text(ENTRY).ok_or(BadEntry::Foreign)?;
         let mut words = text.split(' ');
         let version = words.next().unwrap_or_default();
@@ -249,7 +259,7 @@ impl Entry {
             Ok(match kind {
                 "claim" => Self::Claim(stamp, body::identity(record)?),
                 "checkpoint" => Self::Checkpoint(stamp, body::checkpoint(record)?),
-                "wait" => Self::Wait(stamp, Arc::new(Wait::read(record)?)),
+                "wait" => Self::Wait(stamp, Arc::new(wait(record)?)),
                 "closed" => Self::Closed(stamp, body::closed(record)?),
                 "outcome" => Self::Outcome(stamp, body::json(record)?),
                 _ if ignorable => Self::Skipped,

@@ -129,6 +129,16 @@ proptest! {
     }
 
     #[test]
+    fn what_is_read_in_brief_folds_alike(wait in waits(), stamp in stamps()) {
+        let record = delivered(Entry::Wait(stamp, wait.into()).write());
+        let (Ok(Entry::Wait(_, whole)), Ok(Entry::Wait(_, brief))) = (Entry::read(&record), Entry::brief(&record))
+        else { panic!("they are waits") };
+        prop_assert_eq!((whole.done(), whole.due(), whole.lane()), (brief.done(), brief.due(), brief.lane()));
+        prop_assert_eq!((whole.is_cancelled(), whole.is_pointer()), (brief.is_cancelled(), brief.is_pointer()));
+        prop_assert_eq!((whole.behind(), &whole.record.at), (brief.behind(), &brief.record.at));
+    }
+
+    #[test]
     fn what_is_packed_is_unpacked(wait in waits()) {
         prop_assert_eq!(Wait::unpack(wait.pack()), Some(wait));
     }

@@ -73,6 +73,15 @@ impl Wait {
         self.record.size() + 1_000
     }
 
+    /// What the log has to say of it: where it belongs and when it is due.
+    pub(super) fn brief(record: &Record) -> Result<Self, String> {
+        let trail = Trail::brief(&record.headers).map_err(|error| error.to_string())?;
+        let at = trail.origin.clone().ok_or("it has no origin")?;
+        let timestamp = trail.origin_timestamp;
+        let record = Record { at, timestamp, key: None, value: None, headers: Headers::default() };
+        Ok(Self { record: Arc::new(record), trail: Arc::new(trail) })
+    }
+
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         let ours: Headers = record
             .headers
@@ -80,7 +89,9 @@ impl Wait {
             .filter(|header| Name::of(&header.name).is_some())
             .map(|header| (header.name.clone(), header.value.clone()))
             .collect();
-        let trail = Trail::read(&ours).map_err(|error| error.to_string())?;
+        let brief = || Trail::brief(&ours).map_err(|error| error.to_string());
+        // What cannot be read of its failures must not keep it from being tried again.
+        let trail = Trail::read(&ours).or_else(|_| brief())?;
         let at = trail.origin.clone().ok_or("it has no origin")?;
         let users = record.headers.iter().filter(|one| one.name != ENTRY && Name::of(&one.name).is_none());
         let users = users.map(|header| {
