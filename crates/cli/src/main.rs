@@ -17,6 +17,10 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
+/// Records are made on one thread and freed on another: the system's allocator takes more for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Reliable Kafka consumption: a record that fails is classified, retried in the way that fits its
 /// failure, kept in order and, when nothing helps, dead-lettered where a person can find it.
 #[derive(Parser)]

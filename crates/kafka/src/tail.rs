@@ -75,8 +75,10 @@ impl Tail {
         config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
         config.set("queued.max.messages.kbytes", "16384").set("fetch.queue.backoff.ms", "10");
         config.set("fetch.error.backoff.ms", "100");
-        // A partition that is added waits for the fetch of the others that is under way.
-        config.set("fetch.wait.max.ms", "50");
+        // A partition that is added waits for the fetch of the others that is under way, so this should be short;
+        // but each costs the broker and us something while nothing happens, so not very short. What is
+        // written ends it at once.
+        config.set("fetch.wait.max.ms", "500");
         let consumer: BaseConsumer =
             config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
         let wake = Arc::new(Wake::default());
