@@ -5,10 +5,10 @@ mod ground;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ground::python::{self, Python};
 use ground::raw::{self, Raw};
 use ground::{header, run, run_by_hand, send, sleep, stage, until, until_status};
 use redrive::testkit::Stage;
+use redrive_testkit::python::{self, Python};
 use serde_json::json;
 
 /// Short waits, so that used-up tries are not long to wait for.

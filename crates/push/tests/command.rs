@@ -5,8 +5,9 @@ mod ground;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ground::{header, outgoing, publish, python, run, send, stage, until, until_status};
+use ground::{header, outgoing, publish, run, send, stage, until, until_status};
 use redrive::Clock;
+use redrive_testkit::python;
 
 const QUICK: &str = "retry.transient = \"list(20ms x1)\"\nretry.outage = \"exponential(50ms..100ms x2)\"\n\
                      retry.not-ready = \"list(50ms x1)\"\nsurge-guard = \"off\"\n";

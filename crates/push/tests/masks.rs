@@ -2,8 +2,8 @@
 
 mod ground;
 
-use ground::python::{self, Python};
 use ground::{outgoing, publish, run, stage, until};
+use redrive_testkit::python::{self, Python};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

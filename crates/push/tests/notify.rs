@@ -2,10 +2,10 @@
 
 mod ground;
 
-use ground::python::{self, Python};
 use ground::raw::{Raw, request};
 use ground::{run, send, stage, until, until_status};
 use redrive::Clock;
+use redrive_testkit::python::{self, Python};
 use serde_json::{Value, json};
 
 const QUICK: &str =

@@ -5,6 +5,7 @@
 //! it (`kafka,postgres`), its absence fails them.
 
 pub mod guarantees;
+pub mod python;
 mod reading;
 mod real;
 mod topics;

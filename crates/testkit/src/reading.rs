@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{Headers, Message, OwnedMessage};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::Cluster;
@@ -40,12 +40,21 @@ impl Cluster {
         config
     }
 
-    /// Everything in these partitions of a topic that is committed by now.
+    /// Everything in these partitions of a topic that is committed by now, as text.
     ///
     /// # Panics
     /// If it cannot be read.
     #[must_use]
     pub fn everything(&self, topic: &str, partitions: i32) -> Vec<Stored> {
+        self.messages(topic, partitions).iter().map(kept).collect()
+    }
+
+    /// The same, byte for byte.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    #[must_use]
+    pub fn messages(&self, topic: &str, partitions: i32) -> Vec<OwnedMessage> {
         let mut config = self.client();
         config.set("group.id", "testkit").set("enable.auto.commit", "false");
         config.set("isolation.level", "read_committed").set("enable.partition.eof", "true");
@@ -59,7 +68,7 @@ impl Cluster {
         let (mut stored, mut ends) = (Vec::new(), 0);
         while ends < partitions {
             match reader.poll(ANSWER) {
-                Some(Ok(message)) => stored.push(kept(&message)),
+                Some(Ok(message)) => stored.push(message.detach()),
                 Some(Err(KafkaError::PartitionEOF(_))) => ends += 1,
                 Some(Err(error)) => panic!("cannot read {topic}: {error}"),
                 None => panic!("cannot read {topic} within {ANSWER:?}"),

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses what it needs")]
 
-pub mod python;
 pub mod raw;
 
 use std::time::Duration;

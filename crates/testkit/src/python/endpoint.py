@@ -1,8 +1,8 @@
 """An endpoint that answers by script. argv: port (0: any) or the path of a Unix socket, then the script as JSON.
 
-The script maps a record's value to a list of answers, the last of which holds for ever; "*" is for all others.
-An answer: {"status": 200, "headers": {...}, "body": "...", "delay": seconds, "date": seconds}.
-Each request is told on stdout as a line of JSON, with everything that came.
+The script maps a record's value, or its beginning up to a colon, to a list of answers, the last of which holds for
+ever; "*" is for all others. An answer: {"status": 200, "headers": {...}, "body": "...", "delay": seconds, "date": seconds}.
+Each request is told on stdout as a line of JSON, with everything that came, and so is each answer before it is sent.
 """
 import base64, email.utils, hashlib, hmac, json, socketserver, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,11 +32,16 @@ class Endpoint(BaseHTTPRequestHandler):
             told = {"at": at, "path": self.path, "headers": self.headers.items(), "attempt": count}
             told["body"] = base64.b64encode(body).decode()
             print(json.dumps(told), flush=True)
-        answers = script.get(value) or script.get("*") or [{}]
-        self.answer(answers[min(count, len(answers)) - 1])
+        answers = script.get(value) or script.get(value.split(":")[0]) or script.get("*") or [{}]
+        answer = answers[min(count, len(answers)) - 1]
+        time.sleep(answer.get("delay", 0))
+        with lock:
+            # By its headers: batches have no id of their own.
+            told = {"answered": self.headers.get("ce-id", ""), "status": answer.get("status", 200)}
+            print(json.dumps(told), flush=True)
+        self.answer(answer)
 
     def answer(self, answer):
-        time.sleep(answer.get("delay", 0))
         body = answer.get("body", "").encode()
         self.send_response(answer.get("status", 200))
         for name, text in answer.get("headers", {}).items():
