@@ -17,7 +17,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_redrive");
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `redrive run`, at work.
+/// `redrive run`, at work; killed with SIGKILL when it is dropped.
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: String,
