@@ -23,6 +23,7 @@ use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::control::{self, Wish};
+use super::originals::Originals;
 use super::saving::Saving;
 use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
@@ -60,6 +61,7 @@ pub(crate) struct Engine {
     pub(super) burials: Burials,
     pub(super) saving: Saving,
     pub(super) shelves: Shelves,
+    pub(super) originals: Originals,
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
@@ -134,6 +136,7 @@ impl Engine {
         });
         Ok(Self {
             shelves,
+            originals: Originals::default(),
             flow: Flow::new(flow_settings(&spec)),
             clock,
             consumer,
@@ -277,6 +280,7 @@ impl Engine {
             }
             self.append();
             self.pick();
+            self.pick_originals(now);
             self.attempts.start_gathered();
             self.attempts.end_round();
             if is_settled && !self.attempts.has_done() {
@@ -299,6 +303,7 @@ impl Engine {
             Action::Start { partition, from } => self.begin(partition, from, now),
             Action::Fetch { partition, at } => self.fetch(partition, at),
             Action::Pass { partition, from, to } => self.shelves.passing = Some((partition, from, to)),
+            Action::Recall { partition, offset } => self.recall(partition, offset),
             Action::Trim { partition, to } => self.trim(partition, to),
             Action::Tell(notice) => self.notice(notice, now),
         }
@@ -436,6 +441,7 @@ impl Engine {
             Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake(now).filter(|_| self.stopping.is_none()),
             self.shelves.next_wake(),
+            self.originals.next_wake(),
             self.burials.next_wake(),
             self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),
@@ -477,6 +483,8 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
                 records: settled.shelf_limits.records.get() as usize,
                 bytes: settled.shelf_limits.bytes.get() as usize,
             },
+            payload: settled.payload,
+            originals: spec.originals,
         }),
     }
 }

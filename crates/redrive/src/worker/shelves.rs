@@ -8,7 +8,8 @@ use redrive_core::flow::Now;
 use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp, Wait};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
-    Error as KafkaError, Mark, Outgoing, Picker, Publisher, Publishing, Refusal, Settings, Tail, Tailed, What,
+    Error as KafkaError, Mark, Outgoing, Picked, Picker, Publisher, Publishing, Refusal, Settings, Tail,
+    Tailed, What,
 };
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -71,6 +72,8 @@ pub(crate) enum Shelved {
     Late { partitions: BTreeSet<i32> },
     /// Entries were read back.
     Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError> },
+    /// Originals were read back from the source.
+    Recalled { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Picked, KafkaError> },
     /// A part of a pass was read.
     Met { partition: i32, turn: u64, result: Result<Vec<Back>, KafkaError> },
     /// Everything was cut off, or not.
@@ -128,6 +131,11 @@ impl Shelves {
         self.stuck.remove(&partition);
         self.sent.remove(&partition);
         self.spotless.remove(&partition);
+    }
+
+    /// Which following of a partition this is.
+    pub(super) fn turn(&self, partition: i32) -> Option<u64> {
+        self.turns.get(&partition).copied()
     }
 
     /// Whether we know that nothing is lost if this shelf is empty.
@@ -527,6 +535,9 @@ impl Engine {
                 if self.shelves.turns.get(&partition) == Some(&turn) {
                     self.picked(partition, asked, result);
                 }
+            }
+            Shelved::Recalled { partition, turn, asked, result } => {
+                self.recalled(partition, turn, asked, result, now);
             }
             Shelved::Met { partition, turn, result } => {
                 self.shelves.is_picking = false;

@@ -23,6 +23,8 @@ pub(crate) enum About {
     Held(i32),
     /// A partition whose shelf cannot be read or written.
     Shelf(i32),
+    /// A partition of which originals cannot be read back.
+    Originals(i32),
     /// A partition of which as much waits as may.
     Full(i32),
     /// Shelves cannot be cut.
@@ -71,6 +73,7 @@ impl Troubles {
             | About::Held(partition)
             | About::Output(partition)
             | About::Shelf(partition)
+            | About::Originals(partition)
             | About::Full(partition)
             | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka

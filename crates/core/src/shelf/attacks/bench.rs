@@ -14,7 +14,7 @@ use crate::lanes::Followers;
 use crate::offsets::{Progress, Ranges};
 use crate::record::Record;
 use crate::route::{PerClass, Rules, Strategy};
-use crate::settings::{Blocking, OrderBy};
+use crate::settings::{Blocking, OrderBy, Payload};
 use crate::shelf::{
     Checkpoint, ClaimId, Deed, Done, Entry, Folded, Identity, Order, Phase, Shelf, Stamp, Wait,
 };
@@ -39,6 +39,7 @@ pub(super) struct Owner {
     pub(super) starts: Vec<i64>,
     pub(super) fetching: Vec<i64>,
     passing: Option<(i64, i64)>,
+    pub(super) recalling: Vec<i64>,
     pub(super) trims: Vec<i64>,
     pub(super) notices: Vec<Notice>,
     pub(super) paused: bool,
@@ -79,6 +80,8 @@ pub(super) fn settings(process: u64, followers: Followers, most: usize) -> Setti
             process,
             cache: 1 << 20,
             limits: Limits { records: most, bytes: 1 << 30 },
+            payload: Payload::Whole,
+            originals: None,
         }),
     }
 }
@@ -166,6 +169,7 @@ impl Owner {
             starts: Vec::new(),
             fetching: Vec::new(),
             passing: None,
+            recalling: Vec::new(),
             trims: Vec::new(),
             notices: Vec::new(),
             paused: false,
@@ -219,6 +223,7 @@ impl Owner {
                 Action::Start { from, .. } => self.starts.push(from),
                 Action::Fetch { at, .. } => self.fetching.push(at),
                 Action::Pass { from, to, .. } => self.passing = Some((from, to)),
+                Action::Recall { offset, .. } => self.recalling.push(offset),
                 Action::Trim { to, .. } => {
                     self.trims.push(to);
                     self.flow.trimmed(0, Some(to));
