@@ -154,3 +154,62 @@ async fn a_source_that_may_remove_what_waits_is_refused_with_the_remedy() {
         stage.worker().subscribe(whole).start().await.unwrap().stop().await.unwrap();
     }
 }
+
+/// A record that the source accepts and the shelf does not, as somebody has made its limit smaller.
+async fn waits_though_it_is_too_large(subscription: Subscription) {
+    let stage = stage(&[("retention.ms", "-1")]).await;
+    let large = "x".repeat(60_000);
+    let (tried, expected) = (Arc::new(Mutex::new(Vec::new())), large.clone());
+    let handler_saw = tried.clone();
+    let subscription =
+        subscription.retry(Class::NotReady, "list(10m x3)").handler(move |received: Received| {
+            handler_saw.lock().unwrap().push((received.attempt(), received.text() == Some(&expected)));
+            async move {
+                match (received.text(), received.attempt()) {
+                    (Some("small"), _) | (_, 2) => Ok(()),
+                    _ => Err(Failure::from_any(Classed::not_ready("not yet"))),
+                }
+            }
+        });
+    let running = stage.worker().subscribe(subscription).start().await.unwrap();
+    let limit = BTreeMap::from([("max.message.bytes".to_owned(), "20000".to_owned())]);
+    admin(&stage).alter(&"orders.g.shelf".parse().unwrap(), &limit).await.unwrap();
+    stage.send("orders", "a", &large).await.unwrap();
+    until_counted(&stage, &running, "it waits", |status| status.counts.shelved == 1).await;
+    assert!(running.statuses()[0].borrow().problems.is_empty(), "nothing is held");
+    stage.send("orders", "b", "small").await.unwrap();
+    until_counted(&stage, &running, "another passes", |status| status.counts.handled == 1).await;
+    stage.clock().advance(Duration::from_mins(10));
+    until_counted(&stage, &running, "it is handled", |status| status.counts.handled == 2).await;
+    assert_eq!(*tried.lock().unwrap(), [(1, true), (1, false), (2, true)]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_does_not_fit_on_the_shelf_waits_as_a_pointer() {
+    waits_though_it_is_too_large(orders()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_does_not_fit_on_the_shelf_waits_as_a_pointer_exactly_once() {
+    waits_though_it_is_too_large(orders().delivery(redrive::Delivery::ExactlyOnce)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_does_not_fit_on_the_shelf_and_may_be_removed_from_its_source_holds_its_partition() {
+    let stage = stage(&[("retention.bytes", "100000000")]).await;
+    let subscription = orders().handler(async |_: Received| Err::<(), _>(Classed::not_ready("not yet")));
+    let running = stage.worker().subscribe(subscription).start().await.unwrap();
+    let limit = BTreeMap::from([("max.message.bytes".to_owned(), "20000".to_owned())]);
+    admin(&stage).alter(&"orders.g.shelf".parse().unwrap(), &limit).await.unwrap();
+    stage.send("orders", "a", &"x".repeat(60_000)).await.unwrap();
+    until_counted(&stage, &running, "it is held", |status| {
+        status
+            .problems
+            .iter()
+            .any(|problem| problem.remedy.contains("raise max.message.bytes of orders.g.shelf"))
+    })
+    .await;
+    // A stop would wait for it, by a clock that nobody turns.
+    drop(running);
+}

@@ -83,7 +83,9 @@ impl Flow {
                 Carried::Below(below) => waiting.at < below,
                 Carried::Expiring => waiting.pointer,
             };
-            let Some(waiting) = waiting.filter(|waiting| is_meant(waiting) && stays(waiting)) else {
+            let fits = |waiting: &Waiting| waiting.pointer || !aside.unfit.contains(&waiting.origin);
+            let is_carried = |waiting: &Waiting| is_meant(waiting) && stays(waiting) && fits(waiting);
+            let Some(waiting) = waiting.filter(is_carried) else {
                 continue;
             };
             match self.cache.get(partition, origin) {
@@ -98,13 +100,15 @@ impl Flow {
 
     /// Writes a record again, as it is by now: with its original, if that is gone soon.
     pub(super) fn carry_one(&mut self, partition: i32, wait: &Wait) {
-        let expires_soon = self.expires_soon(wait);
+        let mut expires_soon = self.expires_soon(wait);
         let Some(aside) = self.partitions.aside(partition) else { return };
         let origin = wait.record.at.offset;
         let Some(waiting) = aside.owner.shelf.waiting.get(origin) else { return };
         if !matches!(waiting.stage, Stage::Waiting | Stage::Held) || aside.owner.is_bound(origin) {
             return;
         }
+        // With its original it would not fit.
+        expires_soon &= !aside.unfit.contains(&origin);
         if let Some(carry) = &mut aside.carry
             && wait.is_pointer()
         {

@@ -51,7 +51,7 @@ use ticket::{Lane, Place, Tickets};
 
 pub use adopting::Adopted;
 pub use gauges::{ByDue, Gauges};
-pub use originals::Kept;
+pub use originals::{Kept, Smaller};
 pub use taking_over::Located;
 pub use ticket::{Burial, Id, Past, Ticket};
 
@@ -275,6 +275,16 @@ pub enum Notice {
         partition: i32,
         /// Where it stood.
         at: i64,
+    },
+    /// A record does not fit on the shelf: it stays where it stands, as a pointer maybe, whose original may be gone
+    /// before it is due.
+    Unfit {
+        /// The partition.
+        partition: i32,
+        /// Its source offset.
+        origin: i64,
+        /// When its original is gone, at the earliest.
+        expires: Option<Timestamp>,
     },
     /// As much waits as may: nothing new of the partition starts.
     Full {
@@ -559,7 +569,9 @@ impl Flow {
             | Action::Pass { partition: of, .. }
             | Action::Recall { partition: of, .. }
             | Action::Trim { partition: of, .. }
-            | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
+            | Action::Tell(Notice::Gone { partition: of, .. } | Notice::Unfit { partition: of, .. }) => {
+                *of != partition
+            }
             Action::Tell(_) => true,
         });
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::partition::{Aside, Carried, Carry};
-use super::{Flow, Now};
+use super::{Action, Flow, Notice, Now};
 use crate::record::Record;
 use crate::settings::Payload;
-use crate::shelf::Wait;
+use crate::shelf::{ClaimId, Wait};
 use crate::time::Timestamp;
 
 /// The longest time before its end at which an original is read back.
@@ -50,7 +50,41 @@ fn safe(time: Duration) -> Duration {
     time.saturating_sub((time / 10).min(LONGEST_MARGIN))
 }
 
+/// What became of an entry that does not fit on the shelf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Smaller {
+    /// It is a pointer now, under the same mark.
+    Pointer,
+    /// It need not be written: what it says stands in the log already.
+    Left,
+    /// It is as large as it was.
+    No,
+}
+
 impl Flow {
+    /// An entry does not fit on the shelf: nothing of it was written. A record waits as a pointer then, if its
+    /// original is there for long enough; what was only carried stays where it is.
+    pub fn too_large(&mut self, partition: i32, claim: ClaimId, seq: u64) -> Smaller {
+        let kept = self.settings.shelf.as_ref().and_then(|shelf| shelf.originals);
+        let Some(aside) = self.partitions.aside(partition) else { return Smaller::No };
+        let Some((wait, is_carried)) = aside.owner.unfit(claim, seq) else { return Smaller::No };
+        let origin = wait.record.at.offset;
+        if is_carried {
+            let expires = kept.and_then(|kept| kept.expires(&wait.record));
+            if aside.unfit.insert(origin) {
+                self.actions.push_back(Action::Tell(Notice::Unfit { partition, origin, expires }));
+            }
+            self.append_failed(partition, claim, seq);
+            return Smaller::Left;
+        }
+        let outlasts = |kept: &Kept| !wait.is_pointer() && kept.outlasts(&wait.record, wait.due());
+        let Some(kept) = kept.filter(outlasts) else { return Smaller::No };
+        let pointer = wait.pointing(kept.expires(&wait.record));
+        aside.owner.replace(seq, pointer);
+        aside.unfit.insert(origin);
+        Smaller::Pointer
+    }
+
     /// The record as it is set aside: whole, or only where its original is.
     pub(super) fn written(&self, wait: Wait) -> Wait {
         let shelf = self.settings.shelf.as_ref();
@@ -117,6 +151,7 @@ impl Flow {
         aside.looked = Some(now);
         if aside.carry.is_none() {
             let mut old = aside.owner.shelf.old_pointers(old);
+            old.retain(|origin| !aside.unfit.contains(origin));
             if old.is_empty() {
                 return;
             }

@@ -355,6 +355,24 @@ impl Owner {
         }
     }
 
+    /// What was written under this mark and does not fit on the shelf, if it is a record that waits; and whether it
+    /// was only carried.
+    #[must_use]
+    pub fn unfit(&self, claim: ClaimId, seq: u64) -> Option<(&Arc<Wait>, bool)> {
+        match self.pending.get(&seq).filter(|_| claim == self.claim)? {
+            Body::Wait(wait) => Some((wait, false)),
+            Body::Carried(wait) => Some((wait, true)),
+            Body::Closed(_) | Body::Outcome(_) | Body::Checkpoint { .. } => None,
+        }
+    }
+
+    /// The record that was written under this mark waits like this instead.
+    pub fn replace(&mut self, seq: u64, with: Wait) {
+        if let Some(Body::Wait(wait)) = self.pending.get_mut(&seq) {
+            *wait = Arc::new(with);
+        }
+    }
+
     /// What did not land, or did not count. What it says must still be so when it is written again: a
     /// checkpoint is made anew, and what was only carried stays where it is.
     fn write_again(&mut self, void: impl IntoIterator<Item = Body>) {

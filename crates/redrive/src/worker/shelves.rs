@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::flow::Now;
+use redrive_core::flow::{Now, Smaller};
 use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp, Wait};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
@@ -512,6 +512,8 @@ impl Engine {
                     self.written(partition);
                 }
             }
+            Shelved::AppendFailed { partition, claim, seq, error }
+                if is_too_large(&error) && self.is_smaller(partition, claim, seq) => {}
             Shelved::AppendFailed { partition, claim, seq, error } => {
                 let tries = self.shelves.tries.entry(partition).or_default();
                 *tries += 1;
@@ -548,6 +550,35 @@ impl Engine {
             Shelved::Cleared { partition, result } => self.cleared(partition, result, now),
             Shelved::Trimmed { partition, to, result } => self.trimmed(partition, to, result),
         }
+    }
+
+    /// Whether what does not fit on the shelf is written in another way, or need not be.
+    fn is_smaller(&mut self, partition: i32, claim: ClaimId, seq: u64) -> bool {
+        match self.flow.too_large(partition, claim, seq) {
+            Smaller::Pointer => {
+                info!(partition, "a record does not fit on the shelf: it waits as a pointer");
+                self.flow.append_failed(partition, claim, seq);
+                true
+            }
+            Smaller::Left => true,
+            Smaller::No => false,
+        }
+    }
+
+    /// The same within a transaction, of which nothing was written: the next one has it as it is by now.
+    pub(super) fn is_smaller_next_time(&mut self, partition: i32, nth: usize) -> bool {
+        let stamp = self.saving.output().and_then(|output| output.entry(partition, nth));
+        let Some(stamp) = stamp else { return false };
+        let smaller = match self.flow.too_large(partition, stamp.claim, stamp.seq) {
+            Smaller::Pointer => self.flow.expected(partition, stamp),
+            Smaller::Left => None,
+            Smaller::No => return false,
+        };
+        let outgoing = smaller.map(|entry| self.shelves.outgoing(partition, &entry));
+        if let Some(output) = self.saving.output() {
+            output.replace_entry(partition, nth, outgoing);
+        }
+        true
     }
 
     fn trimmed(&mut self, partition: i32, to: i64, result: Result<(), KafkaError>) {
@@ -633,6 +664,10 @@ impl Engine {
             self.flow.claim_failed(partition, claim);
         }
     }
+}
+
+fn is_too_large(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Publish { kind: Refusal::TooLarge, .. })
 }
 
 /// What waits at each of these places. On the thread that read them: there may be many.

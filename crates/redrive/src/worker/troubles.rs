@@ -25,6 +25,8 @@ pub(crate) enum About {
     Shelf(i32),
     /// A partition of which originals cannot be read back.
     Originals(i32),
+    /// A partition of which a record does not fit on the shelf.
+    Unfit(i32),
     /// A partition of which as much waits as may.
     Full(i32),
     /// Shelves cannot be cut.
@@ -74,6 +76,7 @@ impl Troubles {
             | About::Output(partition)
             | About::Shelf(partition)
             | About::Originals(partition)
+            | About::Unfit(partition)
             | About::Full(partition)
             | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka

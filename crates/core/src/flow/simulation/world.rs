@@ -941,6 +941,7 @@ impl World {
                     Notice::Routed { .. }
                     | Notice::Dropped { .. }
                     | Notice::Room { .. }
+                    | Notice::Unfit { .. }
                     | Notice::Opened { .. },
                 ) => {}
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bench::*;
 use crate::class::Class;
-use crate::flow::{Id, Kept, Settings};
+use crate::flow::{Id, Kept, Notice, Settings, Smaller};
 use crate::lanes::Followers;
 use crate::letter::{Letter, Writer};
 use crate::record::Record;
@@ -221,4 +221,41 @@ fn a_pointer_that_is_cancelled_becomes_a_letter_with_its_payload() {
     assert_eq!(letter.value.as_deref(), Some(&b"v"[..]));
     assert_eq!(letter.headers.text("redrive-reason"), Some("cancelled"));
     assert_eq!(letter.headers.text("redrive-pointer"), None);
+}
+
+#[test]
+fn a_record_that_does_not_fit_waits_as_a_pointer_and_is_not_carried_with_its_payload() {
+    let mut log = Log::default();
+    let mut settings = pointing(1, for_an_hour());
+    settings.shelf.as_mut().unwrap().payload = Payload::Whole;
+    let mut owner = Owner::with(settings);
+    owner.take_over(&mut log);
+    owner.flow.arrive(produced(0, "a", START));
+    owner.act();
+    owner.fail(0, Class::NotReady);
+    let stamp = owner.unwritten()[0].stamp().unwrap();
+    assert_eq!(owner.flow.too_large(0, stamp.claim, stamp.seq), Smaller::Pointer);
+    owner.flow.append_failed(0, stamp.claim, stamp.seq);
+    owner.write(&mut log);
+    owner.read(&log);
+    assert!(last_wait(&log).is_pointer());
+    owner.put_off(START + 90 * MINUTE, &mut log);
+    owner.pass_time(55 * MINUTE, &log);
+    assert!(owner.recalling.is_empty(), "it would not fit");
+    // Who takes over does not know that yet.
+    let mut next = Owner::with(pointing(2, for_an_hour()));
+    next.now = START + 55 * MINUTE;
+    next.take_over(&mut log);
+    next.pass_time(MINUTE, &log);
+    assert_eq!(next.recalling, [0]);
+    next.recall(Some(&produced(0, "a", START)));
+    let stamp = next.unwritten()[0].stamp().unwrap();
+    assert_eq!(next.flow.too_large(0, stamp.claim, stamp.seq), Smaller::Left);
+    next.act();
+    assert!(next.is_told(|notice| matches!(notice, Notice::Unfit { origin: 0, .. })));
+    next.pass_time(3 * MINUTE, &log);
+    assert!(next.recalling.is_empty() && next.unwritten().is_empty(), "once is enough");
+    next.pass_time(40 * MINUTE, &log);
+    next.recall(None);
+    assert_eq!(next.burying.len(), 1, "its original is gone: a letter says so");
 }
