@@ -185,6 +185,13 @@ pub enum Action {
         /// The offset in the source.
         offset: i64,
     },
+    /// Write the letter of a record of the shelf that is no entry, then tell [`Flow::buried_undecodable`].
+    BuryEntry {
+        /// The partition.
+        partition: i32,
+        /// The offset in the shelf.
+        at: i64,
+    },
     /// Cut the log of the shelf below this offset, then tell [`Flow::trimmed`].
     Trim {
         /// The partition.
@@ -568,6 +575,7 @@ impl Flow {
             | Action::Fetch { partition: of, .. }
             | Action::Pass { partition: of, .. }
             | Action::Recall { partition: of, .. }
+            | Action::BuryEntry { partition: of, .. }
             | Action::Trim { partition: of, .. }
             | Action::Tell(Notice::Gone { partition: of, .. } | Notice::Unfit { partition: of, .. }) => {
                 *of != partition

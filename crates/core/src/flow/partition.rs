@@ -52,6 +52,8 @@ pub(super) struct Aside {
     pub(super) recalling: HashMap<i64, Arc<Wait>>,
     /// When pointers to old originals were last looked for.
     pub(super) looked: Option<Duration>,
+    /// A record of the log that is no entry, and whose letter is being written.
+    pub(super) burying: Option<i64>,
     /// Too large for the shelf: pointers that stay pointers.
     pub(super) unfit: HashSet<i64>,
     /// Sent back as their lane is closed, or the one before them is on its way to the shelf: by lane.
@@ -148,6 +150,7 @@ impl Aside {
             fetching: HashMap::new(),
             recalling: HashMap::new(),
             looked: None,
+            burying: None,
             unfit: HashSet::new(),
             held: HashMap::new(),
             carry: None,

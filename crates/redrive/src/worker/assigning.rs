@@ -234,6 +234,7 @@ impl Engine {
         self.saving.forget(partition);
         self.shelves.forget(partition);
         self.originals.forget(partition);
+        self.undecodable.forget(partition);
         self.troubles.forget(partition);
     }
 }

@@ -27,6 +27,7 @@ use super::originals::Originals;
 use super::saving::Saving;
 use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
+use super::undecodable::Undecodable;
 use super::watching::Watch;
 use super::{News, Spec};
 use crate::Error;
@@ -62,6 +63,7 @@ pub(crate) struct Engine {
     pub(super) saving: Saving,
     pub(super) shelves: Shelves,
     pub(super) originals: Originals,
+    pub(super) undecodable: Undecodable,
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
@@ -137,6 +139,7 @@ impl Engine {
         Ok(Self {
             shelves,
             originals: Originals::default(),
+            undecodable: Undecodable::default(),
             flow: Flow::new(flow_settings(&spec)),
             clock,
             consumer,
@@ -272,6 +275,7 @@ impl Engine {
             self.attempts.end_late(now.steady);
             self.retry_burials(now);
             self.retry_shelves(now);
+            self.retry_undecodable(now);
             self.flow.advance(now);
             let mut is_settled = true;
             while let Some(action) = self.flow.next_action() {
@@ -303,6 +307,7 @@ impl Engine {
             Action::Start { partition, from } => self.begin(partition, from, now),
             Action::Fetch { partition, at } => self.fetch(partition, at),
             Action::Pass { partition, from, to } => self.shelves.passing = Some((partition, from, to)),
+            Action::BuryEntry { partition, at } => self.bury_entry(partition, at, now),
             Action::Recall { partition, offset } => self.recall(partition, offset),
             Action::Trim { partition, to } => self.trim(partition, to),
             Action::Tell(notice) => self.notice(notice, now),
@@ -442,6 +447,7 @@ impl Engine {
             self.flow.next_wake(now).filter(|_| self.stopping.is_none()),
             self.shelves.next_wake(),
             self.originals.next_wake(),
+            self.undecodable.next_wake(),
             self.burials.next_wake(),
             self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),

@@ -14,6 +14,7 @@ mod shelves;
 mod tally;
 mod telling;
 mod troubles;
+mod undecodable;
 mod watching;
 
 use std::sync::Arc;

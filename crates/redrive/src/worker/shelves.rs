@@ -74,6 +74,8 @@ pub(crate) enum Shelved {
     Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError> },
     /// Originals were read back from the source.
     Recalled { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Picked, KafkaError> },
+    /// The letter of a record that is no entry is there, if one had to be written.
+    EntryBuried { partition: i32, turn: u64, at: i64, result: Result<Option<Origin>, KafkaError> },
     /// A part of a pass was read.
     Met { partition: i32, turn: u64, result: Result<Vec<Back>, KafkaError> },
     /// Everything was cut off, or not.
@@ -136,6 +138,17 @@ impl Shelves {
     /// Which following of a partition this is.
     pub(super) fn turn(&self, partition: i32) -> Option<u64> {
         self.turns.get(&partition).copied()
+    }
+
+    /// Reads what stands here, if it is there.
+    pub(super) fn pick_one(
+        &self,
+        partition: i32,
+        at: i64,
+    ) -> impl Future<Output = Result<Option<Record>, KafkaError>> + use<> {
+        let (picker, from) =
+            (self.picker.clone(), Origin { topic: self.topic.clone(), partition, offset: at });
+        async move { Ok(picker.pick(from, at).await?.pop()) }
     }
 
     /// Whether we know that nothing is lost if this shelf is empty.
@@ -259,7 +272,10 @@ impl Engine {
                     let remedy = "run the version that wrote it, or a later one";
                     self.troubles.raise(About::Stopped(partition), what, remedy);
                 }
-                Err(error) => warn!(at = %record.at, %error, "not an entry of a shelf; it is left alone"),
+                Err(error) => {
+                    debug!(at = %record.at, %error, "not an entry of a shelf");
+                    self.flow.read_undecodable(partition, record.at.offset, size);
+                }
             }
             // Taken over again, or stopped, by what was just read.
             if self.shelves.turns.get(&partition) != Some(&turn) {
@@ -540,6 +556,9 @@ impl Engine {
             }
             Shelved::Recalled { partition, turn, asked, result } => {
                 self.recalled(partition, turn, asked, result, now);
+            }
+            Shelved::EntryBuried { partition, turn, at, result } => {
+                self.entry_buried(partition, turn, at, result, now);
             }
             Shelved::Met { partition, turn, result } => {
                 self.shelves.is_picking = false;

@@ -27,6 +27,8 @@ pub(crate) enum About {
     Originals(i32),
     /// A partition of which a record does not fit on the shelf.
     Unfit(i32),
+    /// A partition with a record on its shelf that is no entry, and cannot be buried.
+    Undecodable(i32),
     /// A partition of which as much waits as may.
     Full(i32),
     /// Shelves cannot be cut.
@@ -76,6 +78,7 @@ impl Troubles {
             | About::Output(partition)
             | About::Shelf(partition)
             | About::Originals(partition)
+            | About::Undecodable(partition)
             | About::Unfit(partition)
             | About::Full(partition)
             | About::Blocked(Some(partition)) => Some(partition),

@@ -921,6 +921,7 @@ impl World {
                     self.note("passes over the log");
                 }
                 Action::Recall { offset, .. } => worker.recalling.push(offset),
+                Action::BuryEntry { .. } => panic!("every record is an entry"),
                 Action::Trim { to, .. } => worker.sent.push_back((known, Sent::Trim(to))),
                 Action::Tell(Notice::Gone { .. }) => {
                     self.note("entries gone when they were fetched");

@@ -19,3 +19,4 @@ mod logs;
 mod orders;
 mod owners;
 mod pointers;
+mod undecodable;
