@@ -57,6 +57,9 @@ impl About {
             Self::Clock => "clock",
             Self::Blocked(_) => "blocked",
             Self::Loss => "loss",
+            Self::Originals(_) => "originals",
+            Self::Unfit(_) => "unfit",
+            Self::Undecodable(_) => "undecodable",
         }
     }
 }
