@@ -5,6 +5,9 @@ use bytes::Bytes;
 use crate::flow::Ticket;
 use crate::headers::{Headers, Name, Trail};
 use crate::origin::Origin;
+use crate::record::Record;
+use crate::route::Reason;
+use crate::shelf::BadEntry;
 use crate::time::Timestamp;
 
 /// Who writes letters: the same in all of them.
@@ -84,6 +87,37 @@ impl Writer {
         trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() }).or(named);
         let mut headers = record.headers.clone();
         trail.write(&mut headers);
+        Letter {
+            origin: record.at.clone(),
+            timestamp: record.timestamp,
+            key: record.key.clone(),
+            value: record.value.clone(),
+            headers,
+        }
+    }
+}
+
+impl Writer {
+    /// The letter of a record of a shelf that is no entry: its bytes as they are, and all of its headers.
+    #[must_use]
+    pub fn of_entry(&self, record: &Record, error: &BadEntry, now: Timestamp) -> Letter {
+        let trail = Trail {
+            origin: Some(record.at.clone()),
+            origin_timestamp: record.timestamp,
+            group: Some(self.group.clone()),
+            service: self.service.clone(),
+            instance: Some(self.instance.clone()),
+            error_type: Some("BadEntry".to_owned()),
+            error_message: Some(error.to_string()),
+            reason: Some(Reason::Undecodable),
+            buried_at: Some(now),
+            ..Trail::default()
+        };
+        let (mut ours, mut headers) = (Headers::default(), record.headers.clone());
+        trail.write(&mut ours);
+        for header in ours.iter() {
+            headers.set(&header.name, header.value.clone().unwrap_or_default());
+        }
         Letter {
             origin: record.at.clone(),
             timestamp: record.timestamp,

@@ -27,6 +27,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// This point, earlier by `time`; the beginning of time rather than an overflow.
+    #[must_use]
+    pub fn minus(self, time: Duration) -> Self {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long after `earlier` this is; zero if it is not after it.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -26,7 +26,7 @@ pub use consume::{
 };
 pub use error::{Error, Refusal};
 pub use group::{GroupState, Member};
-pub use pick::Picker;
+pub use pick::{Picked, Picker};
 pub use publish::{Late, Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use refusal::Refused;

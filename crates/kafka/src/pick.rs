@@ -34,12 +34,30 @@ pub struct Picker {
     consumer: Arc<Mutex<Option<BaseConsumer>>>,
 }
 
+/// What was picked.
+#[derive(Debug)]
+pub struct Picked {
+    /// The records, in order.
+    pub records: Vec<Record>,
+    /// What is below this and not among them is not there.
+    pub known_to: i64,
+}
+
 impl Picker {
     /// A picker.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Self::reading(settings, "read_committed")
+    }
+
+    /// A picker of what was consumed, in whichever way that was.
+    pub fn of_consumed(settings: &Settings) -> Result<Self, Error> {
+        Self::reading(settings, "read_uncommitted")
+    }
+
+    fn reading(settings: &Settings, isolation: &str) -> Result<Self, Error> {
         let mut config = settings.client();
         config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
-        config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
+        config.set("auto.offset.reset", "error").set("isolation.level", isolation);
         config.set("enable.partition.eof", "true").set("fetch.message.max.bytes", MOST_BYTES.to_string());
         config.set("queued.max.messages.kbytes", "4096").set("fetch.error.backoff.ms", "100");
         // What is asked for is there: a fetch that waits for more would only hold up the next.
@@ -53,15 +71,21 @@ impl Picker {
 
     /// The records from here on, in order: some, and none beyond `last`. Empty if there are none.
     pub async fn pick(&self, from: Origin, last: i64) -> Result<Vec<Record>, Error> {
+        Ok(self.pick_or_miss(from, last).await?.records)
+    }
+
+    /// The same, with what is known not to be there.
+    pub async fn pick_or_miss(&self, from: Origin, last: i64) -> Result<Picked, Error> {
         self.run(from, Run { last, next: NEXT, records: MOST, bytes: MOST_BYTES }).await
     }
 
     /// The same for one who wants all of them: more at a time.
     pub async fn pick_many(&self, from: Origin, last: i64) -> Result<Vec<Record>, Error> {
-        self.run(from, Run { last, next: NEXT_OF_MANY, records: MANY, bytes: MANY_BYTES }).await
+        let run = Run { last, next: NEXT_OF_MANY, records: MANY, bytes: MANY_BYTES };
+        Ok(self.run(from, run).await?.records)
     }
 
-    async fn run(&self, from: Origin, run: Run) -> Result<Vec<Record>, Error> {
+    async fn run(&self, from: Origin, run: Run) -> Result<Picked, Error> {
         let Self { config, brokers, consumer } = self.clone();
         let read = spawn_blocking(move || {
             let mut consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,11 +109,15 @@ struct Run {
     bytes: usize,
 }
 
-fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Vec<Record>, KafkaError> {
+fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Picked, KafkaError> {
     let mut list = TopicPartitionList::with_capacity(1);
     list.add_partition_offset(from.topic.as_str(), from.partition, Offset::Offset(from.offset))?;
     consumer.assign(&list)?;
-    let (mut records, mut bytes) = (Vec::new(), 0);
+    let (mut records, mut bytes): (Vec<Record>, usize) = (Vec::new(), 0);
+    let all = |records: Vec<Record>| {
+        let known_to = records.last().map_or(from.offset, |record| record.at.offset + 1);
+        Ok(Picked { records, known_to })
+    };
     loop {
         let wait = if records.is_empty() { FIRST } else { run.next };
         match consumer.poll(wait) {
@@ -99,26 +127,27 @@ fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Vec<Record>
                     continue;
                 }
                 if record.at.offset > run.last {
-                    return Ok(records);
+                    return Ok(Picked { records, known_to: record.at.offset });
                 }
                 bytes += record.size();
                 let record_is_last = record.at.offset == run.last;
                 records.push(record);
                 if record_is_last || records.len() >= run.records || bytes >= run.bytes {
-                    return Ok(records);
+                    return all(records);
                 }
             }
-            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(records),
+            Some(Err(KafkaError::PartitionEOF(_))) => return all(records),
             // What was asked for is cut off.
             Some(Err(KafkaError::MessageConsumption(Code::AutoOffsetReset | Code::OffsetOutOfRange))) => {
-                return Ok(records);
+                let (first, _) = consumer.fetch_watermarks(from.topic.as_str(), from.partition, FIRST)?;
+                return Ok(Picked { known_to: first.max(from.offset), records });
             }
             Some(Err(KafkaError::MessageConsumption(Code::GroupAuthorizationFailed))) => {}
             Some(Err(error)) => return Err(error),
             None if records.is_empty() => {
                 return Err(KafkaError::MessageConsumption(Code::OperationTimedOut));
             }
-            None => return Ok(records),
+            None => return all(records),
         }
     }
 }

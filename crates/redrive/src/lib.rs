@@ -49,7 +49,7 @@ pub use status::{Failures, Pause, Problem, State, Status, Tally};
 pub use subscription::Subscription;
 pub use worker::{Control, Running, Unchangeable, Worker, stop_signal};
 
-pub use redrive_core::settings::{Blocking, Delivery, LetterPartition};
+pub use redrive_core::settings::{Blocking, Delivery, LetterPartition, Payload};
 pub use redrive_core::{
     Cause, Class, Classed, Failure, Mask, Origin, Policy, Record, Timestamp, Topic, classify, headers,
 };

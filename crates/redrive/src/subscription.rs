@@ -274,6 +274,12 @@ impl Subscription {
         self.size("shelf.cache", bytes, |settled, most| settled.shelf_limits.cache = most)
     }
 
+    /// What is written of a record that waits: all of it, or where it is to be found again.
+    #[must_use]
+    pub fn payload(self, payload: Payload) -> Self {
+        self.set(|settled| settled.payload = payload)
+    }
+
     /// What is settled, or everything that is wrong with it.
     pub(crate) fn settle(self) -> Result<Settled, Vec<String>> {
         let Self { name, settled, work, handler_name, listeners, mut problems } = self;
@@ -357,9 +363,6 @@ pub(crate) struct Settled {
 /// What this version does not carry out: refused, rather than done by halves.
 fn unsupported(settled: &redrive_config::Subscription) -> Vec<String> {
     let mut problems = Vec::new();
-    if settled.payload != Payload::Whole {
-        problems.push(format!("payload = \"{}\" is not carried out by this version", settled.payload));
-    }
     if settled.delay != Delay::Shelf {
         problems.push(format!("delay = \"{}\" is not carried out by this version", settled.delay));
     }

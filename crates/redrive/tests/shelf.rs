@@ -78,6 +78,33 @@ async fn a_predecessor_that_is_set_aside_again_keeps_who_named_it_waiting() {
     running.stop().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_entry_of_a_shelf_becomes_a_letter_once_and_nothing_waits_for_it() {
+    let stage = stage(1).await;
+    let subscription = || orders().handler(async |_: Received| Ok::<_, Failure>(()));
+    // The shelf is there, and somebody else writes to it.
+    stage.worker().subscribe(subscription()).start().await.unwrap().stop().await.unwrap();
+    let foreign = stage.send("orders.g.shelf", "k", "whose is this?").await.unwrap();
+    let running = stage.worker().subscribe(subscription()).start().await.unwrap();
+    until_counted(&stage, &running, "it is buried", |status| status.counts.buried == 1).await;
+    stage.send("orders", "a", "good").await.unwrap();
+    until_counted(&stage, &running, "the source goes on", |status| status.counts.handled == 1).await;
+    stage.send("orders.g.shelf", "k", "and this?").await.unwrap();
+    until_counted(&stage, &running, "while it runs too", |status| status.counts.buried == 2).await;
+    running.stop().await.unwrap();
+    // Nor is it buried again by whoever comes next.
+    let running = stage.worker().subscribe(subscription()).start().await.unwrap();
+    stage.send("orders.g.shelf", "k", "the last").await.unwrap();
+    until_counted(&stage, &running, "only the new one", |status| status.counts.buried == 1).await;
+    running.stop().await.unwrap();
+    let letters = stage.letters("orders.g.dlq", 3).await.unwrap();
+    let values: Vec<_> = letters.iter().map(|letter| letter.value.as_deref().unwrap()).collect();
+    assert_eq!(values, [&b"whose is this?"[..], b"and this?", b"the last"]);
+    assert_eq!(ground::header(&letters[0], "redrive-reason"), "undecodable");
+    assert_eq!(ground::header(&letters[0], "redrive-origin"), foreign.to_string());
+    assert!(ground::header(&letters[0], "redrive-error-message").contains("redrive-entry"));
+}
+
 /// Waits until so much was counted; what a worker counts it tells by the same clock, so that is turned a little.
 async fn until_counted(stage: &Stage, running: &Running, what: &str, is_so: impl Fn(&Status) -> bool) {
     let status = running.statuses()[0].clone();

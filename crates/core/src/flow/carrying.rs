@@ -1,12 +1,11 @@
 //! Keeping the log of a shelf short: what is live is carried to its end, the rest is cut off.
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::partition::Carry;
+use super::partition::{Carried, Carry};
 use super::{Action, Flow, Notice};
 use crate::route::Reason;
-use crate::shelf::{Stage, Wait};
+use crate::shelf::{Stage, Wait, Waiting};
 
 /// How many records are on their way to the end of the log at once.
 const AT_ONCE: usize = 500;
@@ -48,8 +47,8 @@ impl Flow {
             for (letter, lane) in closures {
                 aside.owner.carry_closure(letter, lane);
             }
-            let queue = live.into_iter().map(|(_, origin)| origin).collect::<VecDeque<_>>();
-            aside.carry = Some(Carry { below, queue, fetching: HashMap::new(), on_the_way: HashSet::new() });
+            let live = live.into_iter().map(|(_, origin)| origin);
+            aside.carry = Some(Carry::of(Carried::Below(below), live));
         }
         self.carry_more(partition);
     }
@@ -63,15 +62,15 @@ impl Flow {
         }
     }
 
-    fn carry_more(&mut self, partition: i32) {
+    pub(super) fn carry_more(&mut self, partition: i32) {
         loop {
             let Some(aside) = self.partitions.aside(partition) else { return };
             let Some(carry) = &mut aside.carry else { return };
-            if carry.on_the_way.len() + carry.fetching.len() >= AT_ONCE {
+            if carry.under_way() >= AT_ONCE {
                 return;
             }
             let Some(origin) = carry.queue.pop_front() else {
-                if carry.on_the_way.is_empty() && carry.fetching.is_empty() {
+                if carry.under_way() == 0 {
                     aside.carry = None;
                     aside.owner.look_again();
                 }
@@ -79,9 +78,14 @@ impl Flow {
             };
             let waiting = aside.owner.shelf.waiting.get(origin);
             // What is in memory is written again anyway, or complete.
-            let stays = |stage| matches!(stage, Stage::Waiting | Stage::Held);
-            let Some(waiting) = waiting.filter(|waiting| waiting.at < carry.below && stays(waiting.stage))
-            else {
+            let stays = |waiting: &Waiting| matches!(waiting.stage, Stage::Waiting | Stage::Held);
+            let is_meant = |waiting: &Waiting| match carry.what {
+                Carried::Below(below) => waiting.at < below,
+                Carried::Expiring => waiting.pointer,
+            };
+            let fits = |waiting: &Waiting| waiting.pointer || !aside.unfit.contains(&waiting.origin);
+            let is_carried = |waiting: &Waiting| is_meant(waiting) && stays(waiting) && fits(waiting);
+            let Some(waiting) = waiting.filter(is_carried) else {
                 continue;
             };
             match self.cache.get(partition, origin) {
@@ -94,13 +98,28 @@ impl Flow {
         }
     }
 
-    /// Writes a record again, as it is by now.
+    /// Writes a record again, as it is by now: with its original, if that is gone soon.
     pub(super) fn carry_one(&mut self, partition: i32, wait: &Wait) {
+        let mut expires_soon = self.expires_soon(wait);
         let Some(aside) = self.partitions.aside(partition) else { return };
         let origin = wait.record.at.offset;
         let Some(waiting) = aside.owner.shelf.waiting.get(origin) else { return };
         if !matches!(waiting.stage, Stage::Waiting | Stage::Held) || aside.owner.is_bound(origin) {
             return;
+        }
+        // With its original it would not fit.
+        expires_soon &= !aside.unfit.contains(&origin);
+        if let Some(carry) = &mut aside.carry
+            && wait.is_pointer()
+        {
+            if expires_soon {
+                carry.recalling.insert(origin, Arc::new(wait.clone()));
+                self.actions.push_back(Action::Recall { partition, offset: origin });
+                return;
+            }
+            if carry.what == Carried::Expiring {
+                return;
+            }
         }
         let mut wait = wait.clone();
         let trail = Arc::make_mut(&mut wait.trail);

@@ -23,6 +23,7 @@ impl Flow {
             self.probe(now.steady);
         }
         if !self.gates.contains_key(&None) {
+            self.roll_forward(now);
             self.read_ahead(now);
             self.release(now);
             self.dispatch();

@@ -12,6 +12,7 @@ mod dispatch;
 mod gate;
 mod gauges;
 mod loss;
+mod originals;
 mod partition;
 mod returning;
 mod routing;
@@ -37,19 +38,20 @@ use crate::lanes::{Followers, Lanes, Step};
 use crate::offsets::{Offsets, Progress, Ranges, Started};
 use crate::record::Record;
 use crate::route::{Reason, Route, Rules};
-use crate::settings::{Blocking, MaxLoss, OrderBy, SurgeGuard};
+use crate::settings::{Blocking, MaxLoss, OrderBy, Payload, SurgeGuard};
 use crate::shelf::{ClaimId, Entry, Identity, Stage};
 use crate::time::Timestamp;
 use ahead::Pass;
 use cache::Cache;
 use gate::Gate;
 use loss::Loss;
-use partition::{Partition, Partitions};
+use partition::{Aside, Partition, Partitions};
 use surge::Surge;
 use ticket::{Lane, Place, Tickets};
 
 pub use adopting::Adopted;
 pub use gauges::{ByDue, Gauges};
+pub use originals::{Kept, Smaller};
 pub use taking_over::Located;
 pub use ticket::{Burial, Id, Past, Ticket};
 
@@ -93,6 +95,10 @@ pub struct ShelfSettings {
     pub cache: usize,
     /// What may wait in one partition.
     pub limits: Limits,
+    /// What is written of a record that waits.
+    pub payload: Payload,
+    /// How long originals can be read back from the source, where that is known.
+    pub originals: Option<Kept>,
 }
 
 /// So much and no more.
@@ -171,6 +177,20 @@ pub enum Action {
         from: i64,
         /// The last.
         to: i64,
+    },
+    /// Read the record of the source that a pointer names, then tell [`Flow::recalled`].
+    Recall {
+        /// The partition.
+        partition: i32,
+        /// The offset in the source.
+        offset: i64,
+    },
+    /// Write the letter of a record of the shelf that is no entry, then tell [`Flow::buried_undecodable`].
+    BuryEntry {
+        /// The partition.
+        partition: i32,
+        /// The offset in the shelf.
+        at: i64,
     },
     /// Cut the log of the shelf below this offset, then tell [`Flow::trimmed`].
     Trim {
@@ -262,6 +282,16 @@ pub enum Notice {
         partition: i32,
         /// Where it stood.
         at: i64,
+    },
+    /// A record does not fit on the shelf: it stays where it stands, as a pointer maybe, whose original may be gone
+    /// before it is due.
+    Unfit {
+        /// The partition.
+        partition: i32,
+        /// Its source offset.
+        origin: i64,
+        /// When its original is gone, at the earliest.
+        expires: Option<Timestamp>,
     },
     /// As much waits as may: nothing new of the partition starts.
     Full {
@@ -511,7 +541,8 @@ impl Flow {
         }
         self.forget_actions(partition, &mut running);
         self.bytes -= gone.bytes;
-        self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, |aside| aside.fetching.len());
+        let on_the_way = |aside: &Aside| aside.fetching.len() + aside.recalling.len();
+        self.returns -= gone.returned.len() + gone.aside.as_ref().map_or(0, on_the_way);
         self.cache.forget(partition);
         self.passes.remove(&partition);
         self.pass.take_if(|pass| pass.partition == partition);
@@ -543,8 +574,12 @@ impl Flow {
             | Action::Start { partition: of, .. }
             | Action::Fetch { partition: of, .. }
             | Action::Pass { partition: of, .. }
+            | Action::Recall { partition: of, .. }
+            | Action::BuryEntry { partition: of, .. }
             | Action::Trim { partition: of, .. }
-            | Action::Tell(Notice::Gone { partition: of, .. }) => *of != partition,
+            | Action::Tell(Notice::Gone { partition: of, .. } | Notice::Unfit { partition: of, .. }) => {
+                *of != partition
+            }
             Action::Tell(_) => true,
         });
     }

@@ -1,6 +1,8 @@
 //! What the flow knows of one source partition.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -8,7 +10,7 @@ use super::Id;
 use crate::lanes::{Ahead, Lanes, Shelved};
 use crate::offsets::Offsets;
 use crate::offsets::sparse::Sparse;
-use crate::shelf::{LaneTag, Owner, Stage};
+use crate::shelf::{LaneTag, Owner, Stage, Wait};
 
 /// One source partition.
 #[derive(Debug)]
@@ -46,6 +48,14 @@ pub(super) struct Aside {
     pub(super) dependents: HashMap<i64, Vec<i64>>,
     /// Being read back, by where they stand.
     pub(super) fetching: HashMap<i64, i64>,
+    /// Pointers whose originals are being read back, by origin.
+    pub(super) recalling: HashMap<i64, Arc<Wait>>,
+    /// When pointers to old originals were last looked for.
+    pub(super) looked: Option<Duration>,
+    /// A record of the log that is no entry, and whose letter is being written.
+    pub(super) burying: Option<i64>,
+    /// Too large for the shelf: pointers that stay pointers.
+    pub(super) unfit: HashSet<i64>,
     /// Sent back as their lane is closed, or the one before them is on its way to the shelf: by lane.
     held: HashMap<LaneTag, BTreeSet<i64>>,
     pub(super) carry: Option<Carry>,
@@ -58,12 +68,39 @@ pub(super) struct Aside {
 /// What is carried to the end of the log.
 #[derive(Debug)]
 pub(super) struct Carry {
-    /// What stands below is to be carried.
-    pub(super) below: i64,
+    pub(super) what: Carried,
     pub(super) queue: VecDeque<i64>,
     /// Being read back for it, by where they stand.
     pub(super) fetching: HashMap<i64, i64>,
+    /// Pointers whose originals are being read back for it, by origin.
+    pub(super) recalling: HashMap<i64, Arc<Wait>>,
     pub(super) on_the_way: HashSet<i64>,
+}
+
+/// What of the shelf is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// What stands below this in the log.
+    Below(i64),
+    /// Pointers to originals that are gone soon, with these.
+    Expiring,
+}
+
+impl Carry {
+    pub(super) fn of(what: Carried, origins: impl IntoIterator<Item = i64>) -> Self {
+        Self {
+            what,
+            queue: origins.into_iter().collect(),
+            fetching: HashMap::new(),
+            recalling: HashMap::new(),
+            on_the_way: HashSet::new(),
+        }
+    }
+
+    /// How many are being read or written.
+    pub(super) fn under_way(&self) -> usize {
+        self.fetching.len() + self.recalling.len() + self.on_the_way.len()
+    }
 }
 
 impl Partition {
@@ -111,6 +148,10 @@ impl Aside {
             unpassed: BTreeSet::new(),
             dependents: HashMap::new(),
             fetching: HashMap::new(),
+            recalling: HashMap::new(),
+            looked: None,
+            burying: None,
+            unfit: HashSet::new(),
             held: HashMap::new(),
             carry: None,
             is_full: false,

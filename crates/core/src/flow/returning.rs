@@ -130,6 +130,7 @@ impl Flow {
         };
         if carried.is_some() {
             self.carry_one(partition, &wait);
+            self.carry_more(partition);
         }
         match (asked, waiting.stage) {
             (Some(_), Stage::Out) => self.back(partition, wait),
@@ -138,8 +139,20 @@ impl Flow {
         }
     }
 
-    /// A record is back in memory.
+    /// An entry is back in memory: the record, or where its original is.
     fn back(&mut self, number: i32, wait: Arc<Wait>) {
+        if !wait.is_pointer() {
+            self.returned(number, wait, false);
+            return;
+        }
+        let Some(aside) = self.partitions.aside(number) else { return };
+        let offset = wait.record.at.offset;
+        aside.recalling.insert(offset, wait);
+        self.actions.push_back(Action::Recall { partition: number, offset });
+    }
+
+    /// A record is back in memory, or what is left of it if its original is gone.
+    pub(super) fn returned(&mut self, number: i32, wait: Arc<Wait>, is_gone: bool) {
         self.lateness.observe(self.wall.since(wait.due()), 1);
         let lane = match wait.lane() {
             Some(lane) => Lane::Own(lane.clone()),
@@ -153,7 +166,7 @@ impl Flow {
         let mut ticket = Ticket {
             record,
             lane,
-            past: past(&wait),
+            past: if is_gone { Some(without_original(&wait)) } else { past(&wait) },
             burial: None,
             place: Place::Queued,
             bytes,
@@ -165,9 +178,14 @@ impl Flow {
         self.counts.released += 1;
         partition.bytes += bytes;
         self.bytes += bytes;
-        if cancelled {
+        let reason = match (cancelled, is_gone) {
+            (true, _) => Some(Reason::Cancelled),
+            (false, true) => Some(Reason::Expired),
+            (false, false) => None,
+        };
+        if let Some(reason) = reason {
             ticket.place = Place::Burying;
-            ticket.burial = Some(Burial { reason: Reason::Cancelled, leader: None });
+            ticket.burial = Some(Burial { reason, leader: None });
             let id = self.tickets.insert(ticket);
             partition.returned.insert(offset, id);
             partition.active += 1;
@@ -238,8 +256,26 @@ impl Flow {
 
 /// What went wrong with it before, as its headers say; nothing if it never reached the handler.
 fn past(wait: &Wait) -> Option<Box<Past>> {
+    wait.trail.attempt.filter(|attempt| *attempt > 0)?;
+    Some(all_known(wait))
+}
+
+/// What is told of a record whose original is gone.
+fn without_original(wait: &Wait) -> Box<Past> {
+    let mut past = all_known(wait);
+    let what =
+        format!("{} is gone: it waited as a pointer, and is not there any more to be read", wait.record.at);
+    let mut gone = Failure::new(Cause::new("OriginalGone", what));
+    if wait.trail.error_type.is_some() {
+        gone = gone.caused_by(past.failure.outermost().clone());
+    }
+    Arc::make_mut(&mut past.trail).tell(&gone);
+    past.failure = gone;
+    past
+}
+
+fn all_known(wait: &Wait) -> Box<Past> {
     let trail = &wait.trail;
-    trail.attempt.filter(|attempt| *attempt > 0)?;
     let history = History {
         origin: wait.record.at.clone(),
         first_failed_at: trail.first_failed_at,
@@ -249,7 +285,7 @@ fn past(wait: &Wait) -> Option<Box<Past>> {
     let failure = failure(trail).classed(class);
     // It was set aside although it met an outage, as others did not: any success since speaks against one.
     let blocked_at = (class == Class::Outage).then_some(0);
-    Some(Box::new(Past { trail: trail.clone(), history, failure, class, blocked_at }))
+    Box::new(Past { trail: trail.clone(), history, failure, class, blocked_at })
 }
 
 fn failure(trail: &Trail) -> Failure {

@@ -14,7 +14,9 @@ impl Flow {
         let Some(ticket) = self.tickets.get_mut(id) else { return };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
         ticket.place = Place::Shelving;
-        let wait = Arc::new(wait_of(ticket, due, behind, &self.settings));
+        let wait = wait_of(ticket, due, behind, &self.settings);
+        let wait = Arc::new(self.written(wait));
+        let Some(ticket) = self.tickets.get(id) else { return };
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let Some(aside) = &mut partition.aside else { return };
         aside.owner.shelve(wait);
@@ -38,7 +40,9 @@ impl Flow {
             return;
         }
         ticket.place = Place::Shelving;
-        let wait = Arc::new(wait_of(ticket, now, None, &self.settings));
+        let wait = wait_of(ticket, now, None, &self.settings);
+        let wait = Arc::new(self.written(wait));
+        let Some(partition) = self.partitions.get_mut(number) else { return };
         let Some(aside) = &mut partition.aside else { return };
         debug_assert!(leader < offset);
         aside.owner.shelve(wait);

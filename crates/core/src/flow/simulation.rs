@@ -105,6 +105,13 @@ impl Flow {
         self.partitions.get(partition)?.aside.as_ref()?.owner.best_cut()
     }
 
+    /// Looks at the next turn for pointers to old originals, whenever it last did.
+    fn look_for_old_ones(&mut self, partition: i32) {
+        if let Some(aside) = self.partitions.aside(partition) {
+            aside.looked = None;
+        }
+    }
+
     /// Carries everything that is live, worth it or not.
     fn carry_all(&mut self, partition: i32) {
         let aside = self.partitions.aside(partition).filter(|aside| aside.owner.is_running());

@@ -148,6 +148,37 @@ impl Flow {
     fn runs(&mut self, partition: i32, now: Now) {
         self.writers.insert(partition);
         self.answer(partition, now);
+        self.bury_undecodable(partition);
+    }
+
+    /// A record of the shelf was read that is no entry.
+    pub fn read_undecodable(&mut self, partition: i32, at: i64, size: u32) {
+        if let Some(aside) = self.partitions.aside(partition) {
+            aside.owner.read_undecodable(at, size);
+            self.bury_undecodable(partition);
+        }
+    }
+
+    /// Its letter is written.
+    pub fn buried_undecodable(&mut self, partition: i32, at: i64) {
+        let Some(aside) = self.partitions.aside(partition) else { return };
+        if aside.burying.take_if(|burying| *burying == at).is_some() {
+            aside.owner.buried_undecodable(at);
+            self.counts.buried += 1;
+            self.bury_undecodable(partition);
+        }
+    }
+
+    /// One at a time: nothing waits for them.
+    fn bury_undecodable(&mut self, partition: i32) {
+        let Some(aside) = self.partitions.aside(partition).filter(|aside| aside.owner.is_running()) else {
+            return;
+        };
+        let next = aside.owner.undecodable().filter(|_| aside.burying.is_none());
+        if let Some(at) = next {
+            aside.burying = Some(at);
+            self.actions.push_back(Action::BuryEntry { partition, at });
+        }
     }
 
     /// What stands in the log under this mark, if it is a waiting record that we wrote and have not read back.

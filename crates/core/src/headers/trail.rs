@@ -210,22 +210,27 @@ impl Trail {
 
     /// Notes a failed call: what failed and one more line of history, the oldest forgotten.
     pub fn note(&mut self, failure: &Failure, class: Class, at: Timestamp) {
-        let outermost = failure.outermost();
         self.class = Some(class);
         self.first_failed_at.get_or_insert(at);
         self.attempt = Some(self.attempt.unwrap_or(0).saturating_add(1));
-        self.error_type = Some(cut(&outermost.type_name, bounded::NAME));
-        self.error_message = Some(cut(&outermost.message, bounded::MESSAGE));
-        self.error_chain = chain(failure.causes());
-        self.error_stack = failure.stack.as_deref().map(|stack| cut(stack, bounded::STACK));
+        self.tell(failure);
         self.history.push(Attempt {
             at: at.millis(),
             class: class.name().to_owned(),
-            error_type: cut(&outermost.type_name, bounded::BRIEF),
+            error_type: cut(&failure.outermost().type_name, bounded::BRIEF),
             instance: cut(self.instance.as_deref().unwrap_or_default(), bounded::BRIEF),
         });
         let forgotten = self.history.len().saturating_sub(HISTORY);
         self.history.drain(..forgotten);
+    }
+
+    /// Tells of a failure, and of nothing that was called.
+    pub(crate) fn tell(&mut self, failure: &Failure) {
+        let outermost = failure.outermost();
+        self.error_type = Some(cut(&outermost.type_name, bounded::NAME));
+        self.error_message = Some(cut(&outermost.message, bounded::MESSAGE));
+        self.error_chain = chain(failure.causes());
+        self.error_stack = failure.stack.as_deref().map(|stack| cut(stack, bounded::STACK));
     }
 
     fn value(&self, name: Name) -> Option<Bytes> {

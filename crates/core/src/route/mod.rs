@@ -61,7 +61,7 @@ pub enum Reason {
     Permanent,
     /// The tries are used up.
     Exhausted,
-    /// The policy lasts no longer.
+    /// The policy lasts no longer, or there is no original any more that could be tried.
     Expired,
     /// The bytes are not what the handler reads.
     Undecodable,

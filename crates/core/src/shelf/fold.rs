@@ -8,11 +8,13 @@ use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 
+use super::ages::Ages;
 use super::entry::{
     Checkpoint, ClaimId, Closed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
 };
 use super::index::{Index, LaneTag, Stage, Waiting};
 use crate::offsets::{Progress, Ranges};
+use crate::time::Timestamp;
 
 /// What became of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct Shelf {
     pub waiting: Index,
     /// Whom a record waits for beside its lane, where it named one.
     behind: HashMap<i64, i64>,
+    /// How old the originals are that pointers name.
+    ages: Ages,
     closed: BTreeMap<i64, Closure>,
     orders: HashMap<String, (i64, Order)>,
     /// The last valid checkpoint: where it stands, and what its writer had seen.
@@ -120,8 +124,13 @@ impl Shelf {
             replay: done.replay,
             size,
             cancelled: wait.is_cancelled(),
+            pointer: wait.is_pointer(),
             stage: same.map_or(Stage::Waiting, |waiting| waiting.stage),
         });
+        if wait.is_pointer() {
+            // Of unknown age: it may be as old as any.
+            self.ages.add(wait.record.timestamp.unwrap_or(Timestamp::from_millis(0)), done.origin);
+        }
         match wait.behind() {
             Some(leader) => self.behind.insert(done.origin, leader),
             None => self.behind.remove(&done.origin),
@@ -158,7 +167,7 @@ impl Shelf {
         self.orders.remove(&outcome.id);
         match outcome.verdict {
             Verdict::Due { due } => {
-                self.waiting.set_due(outcome.origin, crate::Timestamp::from_millis(due));
+                self.waiting.set_due(outcome.origin, Timestamp::from_millis(due));
                 self.behind.remove(&outcome.origin);
             }
             Verdict::Cancelled => self.waiting.set_cancelled(outcome.origin),
@@ -223,6 +232,23 @@ impl Shelf {
     #[must_use]
     pub fn behind(&self, origin: i64) -> Option<i64> {
         self.behind.get(&origin).copied()
+    }
+
+    /// How old the oldest original may be that a pointer names.
+    #[must_use]
+    pub fn oldest_pointer(&self) -> Option<Timestamp> {
+        self.ages.oldest()
+    }
+
+    /// The pointers to originals that may be as old as this, or older.
+    pub fn old_pointers(&mut self, old: Timestamp) -> Vec<i64> {
+        let is_old = self.ages.up_to(old);
+        let pointers = self.waiting.iter().filter(|waiting| waiting.pointer && is_old(waiting.origin));
+        let pointers: Vec<_> = pointers.map(|waiting| waiting.origin).collect();
+        if pointers.is_empty() {
+            self.ages.forget(old);
+        }
+        pointers
     }
 
     /// The last valid checkpoint, and what its writer had seen.

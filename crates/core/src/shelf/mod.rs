@@ -5,6 +5,7 @@
 //! is what the owner of the partition adds: its claim, what it wrote and has not read back, and when the
 //! log may be cut. Nothing here reads a clock or a log.
 
+mod ages;
 #[cfg(test)]
 mod attacks;
 pub mod entry;

@@ -3,7 +3,7 @@
 //! Nothing it writes counts before it was read back and found valid. What was void, or is missing although
 //! something written later was read, is written again with a new number.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -108,6 +108,8 @@ pub struct Owner {
     /// Records on their way to the end of the log.
     carrying: HashSet<i64>,
     unbound: Vec<i64>,
+    /// Records of the log that are no entries, and whose letters are not written.
+    undecodable: BTreeSet<i64>,
     /// Bytes of the log that were folded, and how many of them are cut off.
     bytes: u64,
     cut: u64,
@@ -139,6 +141,7 @@ impl Owner {
             writing: HashSet::new(),
             carrying: HashSet::new(),
             unbound: Vec::new(),
+            undecodable: BTreeSet::new(),
             bytes: 0,
             cut: 0,
             checkpoints: VecDeque::new(),
@@ -231,7 +234,7 @@ impl Owner {
                 progress: Progress::at(offset),
                 begins: true,
                 done: Vec::new(),
-                seen: self.folded,
+                seen: self.seen(),
             });
         }
     }
@@ -292,7 +295,7 @@ impl Owner {
         done.sort_unstable();
         done.dedup();
         self.last = Some(progress.clone());
-        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done, seen: self.folded });
+        self.unsent.push_back(Body::Checkpoint { progress, begins: false, done, seen: self.seen() });
     }
 
     /// Whether something is complete that no checkpoint says.
@@ -342,6 +345,31 @@ impl Owner {
         Some(entry)
     }
 
+    /// Up to where a checkpoint speaks: whoever reads it takes what is undecodable below for buried.
+    fn seen(&self) -> i64 {
+        self.undecodable.first().map_or(self.folded, |at| at - 1)
+    }
+
+    /// A record of the log was read that is no entry.
+    pub fn read_undecodable(&mut self, at: i64, size: u32) {
+        self.folded = at;
+        self.bytes += u64::from(size);
+        self.undecodable.insert(at);
+    }
+
+    /// The first record of the log that is no entry, and whose letter is not written.
+    #[must_use]
+    pub fn undecodable(&self) -> Option<i64> {
+        self.undecodable.first().copied()
+    }
+
+    /// Its letter is written: the next checkpoint says so.
+    pub fn buried_undecodable(&mut self, at: i64) {
+        if self.undecodable.remove(&at) {
+            self.last = None;
+        }
+    }
+
     fn stamp(&self) -> Stamp {
         Stamp { claim: self.claim, seq: self.seq, seen: self.folded }
     }
@@ -352,6 +380,24 @@ impl Owner {
             && let Some(body) = self.pending.remove(&seq)
         {
             self.write_again([body]);
+        }
+    }
+
+    /// What was written under this mark and does not fit on the shelf, if it is a record that waits; and whether it
+    /// was only carried.
+    #[must_use]
+    pub fn unfit(&self, claim: ClaimId, seq: u64) -> Option<(&Arc<Wait>, bool)> {
+        match self.pending.get(&seq).filter(|_| claim == self.claim)? {
+            Body::Wait(wait) => Some((wait, false)),
+            Body::Carried(wait) => Some((wait, true)),
+            Body::Closed(_) | Body::Outcome(_) | Body::Checkpoint { .. } => None,
+        }
+    }
+
+    /// The record that was written under this mark waits like this instead.
+    pub fn replace(&mut self, seq: u64, with: Wait) {
+        if let Some(Body::Wait(wait)) = self.pending.get_mut(&seq) {
+            *wait = Arc::new(with);
         }
     }
 
@@ -416,7 +462,8 @@ impl Owner {
             Folded::Claimed if self.phase == Phase::Claiming => Seen::Other,
             Folded::Claimed => Seen::Rival,
             Folded::Counted => {
-                if let Entry::Checkpoint(..) = entry {
+                if let Entry::Checkpoint(stamp, _) = entry {
+                    self.undecodable = self.undecodable.split_off(&stamp.seen.saturating_add(1));
                     self.checkpoints.push_back((at, before));
                     // Where the log cannot be cut for long, any of them will do.
                     if self.checkpoints.len() > MANY {

@@ -9,6 +9,7 @@ mod carry_out;
 mod found;
 mod left_behind;
 mod plan;
+mod pointers;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use acls::{Acl, Operation, Pattern, Resource, acls, process_acls, transactio
 pub use carry_out::{Ready, Unready, carry_out, ensure, settle};
 pub use found::{Found, look, look_around};
 pub use plan::{Change, Note, Plan, Step, plan};
+pub use pointers::originals;
 pub use state::plan_state;
 pub use verify::{Mender, Mismatch, verify};
 pub use wanted::{HEADER_ROOM, Role, Use, uses};

@@ -9,6 +9,7 @@ use redrive_kafka::TopicState;
 
 use super::found::Found;
 use super::left_behind::left_behind;
+use super::pointers;
 use super::wanted::{Amount, Must, Want, Wanted, uses};
 
 /// What is to be done, and what is worth knowing.
@@ -137,6 +138,7 @@ pub fn plan(subscriptions: &[Subscription], found: &Found) -> Plan {
             plan.missing_source(subscription);
             continue;
         };
+        plan.steps.extend(pointers::steps(subscription, source));
         for used in uses(subscription) {
             let next = Wanted::of(&used, subscription, source);
             match wanted.iter().position(|other| other.topic == next.topic) {

@@ -238,10 +238,15 @@ fn shelf() -> Vec<Want> {
     ]
 }
 
-fn retries(subscription: &Subscription) -> Vec<Want> {
+/// How long a record may wait in all; without end if there is none.
+pub(super) fn longest_wait(subscription: &Subscription) -> Option<Duration> {
     let policy = &subscription.rules.policies[Class::NotReady];
     // A wait that a failure asks for may be longer than the policy's own, up to its end.
-    let longest = policy.total().map(|total| total.max(policy.within().unwrap_or_default()));
+    policy.total().map(|total| total.max(policy.within().unwrap_or_default()))
+}
+
+fn retries(subscription: &Subscription) -> Vec<Want> {
+    let longest = longest_wait(subscription);
     let millis = |time: Duration| Amount::Of(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let (least, given, why) = match longest {
         Some(longest) => {

@@ -233,6 +233,8 @@ impl Engine {
         self.burials.forget(|id| flow.ticket(id).is_none());
         self.saving.forget(partition);
         self.shelves.forget(partition);
+        self.originals.forget(partition);
+        self.undecodable.forget(partition);
         self.troubles.forget(partition);
     }
 }

@@ -23,9 +23,11 @@ use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::control::{self, Wish};
+use super::originals::Originals;
 use super::saving::Saving;
 use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
+use super::undecodable::Undecodable;
 use super::watching::Watch;
 use super::{News, Spec};
 use crate::Error;
@@ -60,6 +62,8 @@ pub(crate) struct Engine {
     pub(super) burials: Burials,
     pub(super) saving: Saving,
     pub(super) shelves: Shelves,
+    pub(super) originals: Originals,
+    pub(super) undecodable: Undecodable,
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
@@ -134,6 +138,8 @@ impl Engine {
         });
         Ok(Self {
             shelves,
+            originals: Originals::default(),
+            undecodable: Undecodable::default(),
             flow: Flow::new(flow_settings(&spec)),
             clock,
             consumer,
@@ -269,6 +275,7 @@ impl Engine {
             self.attempts.end_late(now.steady);
             self.retry_burials(now);
             self.retry_shelves(now);
+            self.retry_undecodable(now);
             self.flow.advance(now);
             let mut is_settled = true;
             while let Some(action) = self.flow.next_action() {
@@ -277,6 +284,7 @@ impl Engine {
             }
             self.append();
             self.pick();
+            self.pick_originals(now);
             self.attempts.start_gathered();
             self.attempts.end_round();
             if is_settled && !self.attempts.has_done() {
@@ -299,6 +307,8 @@ impl Engine {
             Action::Start { partition, from } => self.begin(partition, from, now),
             Action::Fetch { partition, at } => self.fetch(partition, at),
             Action::Pass { partition, from, to } => self.shelves.passing = Some((partition, from, to)),
+            Action::BuryEntry { partition, at } => self.bury_entry(partition, at, now),
+            Action::Recall { partition, offset } => self.recall(partition, offset),
             Action::Trim { partition, to } => self.trim(partition, to),
             Action::Tell(notice) => self.notice(notice, now),
         }
@@ -436,6 +446,8 @@ impl Engine {
             Some(self.told_at.saturating_add(self.until_told())),
             self.flow.next_wake(now).filter(|_| self.stopping.is_none()),
             self.shelves.next_wake(),
+            self.originals.next_wake(),
+            self.undecodable.next_wake(),
             self.burials.next_wake(),
             self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),
@@ -477,6 +489,8 @@ fn flow_settings(spec: &Spec) -> FlowSettings {
                 records: settled.shelf_limits.records.get() as usize,
                 bytes: settled.shelf_limits.bytes.get() as usize,
             },
+            payload: settled.payload,
+            originals: spec.originals,
         }),
     }
 }

@@ -6,6 +6,7 @@ mod burying;
 mod control;
 mod engine;
 mod keeping;
+mod originals;
 mod output;
 mod place;
 mod saving;
@@ -13,13 +14,14 @@ mod shelves;
 mod tally;
 mod telling;
 mod troubles;
+mod undecodable;
 mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::Origin;
-use redrive_core::flow::Id;
+use redrive_core::flow::{Id, Kept};
 use redrive_core::letter::Writer;
 use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
 use tokio::sync::watch;
@@ -65,6 +67,8 @@ pub(crate) struct Spec {
     pub(crate) topic_id: Option<TopicId>,
     /// How many partitions it had then.
     pub(crate) partitions: i32,
+    /// How long the source keeps what was consumed, if that can be relied on.
+    pub(crate) originals: Option<Kept>,
     /// What the topic of the letters accepts.
     pub(crate) max_message_bytes: Option<usize>,
     pub(crate) admin: Arc<Admin>,
@@ -261,6 +265,7 @@ impl Start {
         let spec = Spec {
             topic_id: source.and_then(|topic| topic.id),
             partitions: source.map_or(0, |topic| topic.partitions),
+            originals: source.and_then(topics::originals),
             max_message_bytes: letters.and_then(max_message_bytes),
             settled,
             writer,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_core::Failure;
 use redrive_core::letter::{Letter, Size};
+use redrive_core::shelf::Stamp;
 use redrive_kafka::{Outgoing, Refusal};
 
 use super::telling::Story;
@@ -22,7 +23,7 @@ pub(super) struct Output {
     waiting: BTreeMap<At, VecDeque<Waiting>>,
     counts: HashMap<i32, usize>,
     /// What is to be written to the shelf of each partition, in its order.
-    entries: BTreeMap<i32, VecDeque<Outgoing>>,
+    entries: BTreeMap<i32, VecDeque<(Stamp, Outgoing)>>,
     /// Partitions with a letter that was refused, and when to try it again.
     held: HashMap<i32, Duration>,
     /// Records whose output is refused for good, and why.
@@ -47,8 +48,8 @@ pub(super) struct Burying {
 pub(super) enum Source {
     /// A record: its output or its letter, and which of them.
     Record(At, usize),
-    /// The owner of a shelf partition.
-    Entry(i32),
+    /// The owner of a shelf partition, and which of its entries.
+    Entry(i32, usize),
 }
 
 impl Output {
@@ -67,8 +68,23 @@ impl Output {
     }
 
     /// An entry for the shelf of a partition.
-    pub(super) fn add_entry(&mut self, partition: i32, entry: Outgoing) {
-        self.entries.entry(partition).or_default().push_back(entry);
+    pub(super) fn add_entry(&mut self, partition: i32, stamp: Stamp, entry: Outgoing) {
+        self.entries.entry(partition).or_default().push_back((stamp, entry));
+    }
+
+    /// The mark of an entry that was loaded from there.
+    pub(super) fn entry(&self, partition: i32, nth: usize) -> Option<Stamp> {
+        self.entries.get(&partition)?.get(nth).map(|(stamp, _)| *stamp)
+    }
+
+    /// Something else is to be written instead of an entry, or nothing.
+    pub(super) fn replace_entry(&mut self, partition: i32, nth: usize, by: Option<Outgoing>) {
+        let Some(entries) = self.entries.get_mut(&partition) else { return };
+        match (by, entries.get_mut(nth)) {
+            (Some(by), Some((_, outgoing))) => *outgoing = by,
+            (Some(_), None) => {}
+            (None, _) => drop(entries.remove(nth)),
+        }
     }
 
     /// Whether so much waits of this partition that no more of it should come, or so little that more may;
@@ -116,7 +132,7 @@ impl Output {
                         *count = count.saturating_sub(1);
                     }
                 }
-                Source::Entry(partition) => {
+                Source::Entry(partition, _) => {
                     self.entries.get_mut(partition).and_then(VecDeque::pop_front);
                 }
             }
@@ -156,8 +172,8 @@ impl Output {
             }
         }
         for (partition, entries) in self.entries.iter().filter(|(of, _)| partitions.contains(of)) {
-            outgoing.extend(entries.iter().cloned());
-            sources.extend(entries.iter().map(|_| Source::Entry(*partition)));
+            outgoing.extend(entries.iter().map(|(_, outgoing)| outgoing.clone()));
+            sources.extend((0..entries.len()).map(|nth| Source::Entry(*partition, nth)));
         }
         (outgoing, sources)
     }

@@ -230,10 +230,9 @@ impl Engine {
         let output = &mut transacting.output;
         // What is complete by a checkpoint goes with it, all of it.
         while let Some((partition, entry)) = self.flow.next_append() {
-            if let Some(stamp) = entry.stamp() {
-                self.shelves.time(partition, stamp, now.steady);
-            }
-            output.add_entry(partition, self.shelves.outgoing(partition, &entry));
+            let Some(stamp) = entry.stamp() else { continue };
+            self.shelves.time(partition, stamp, now.steady);
+            output.add_entry(partition, stamp, self.shelves.outgoing(partition, &entry));
         }
         let mut partitions: BTreeSet<i32> = self.flow.partitions().collect();
         partitions.retain(|partition| !output.is_held(*partition, now.steady));
@@ -354,9 +353,15 @@ impl Engine {
     fn refused(&mut self, sources: &[Source], index: usize, kind: Refusal, error: &KafkaError, now: Now) {
         self.saving.next = now.steady;
         let source = sources.get(index).copied();
+        if let Some(Source::Entry(partition, nth)) = source
+            && kind == Refusal::TooLarge
+            && self.is_smaller_next_time(partition, nth)
+        {
+            return;
+        }
         let (at, nth, output) = match source.zip(self.saving.output()) {
             Some((Source::Record(at, nth), output)) => (at, nth, output),
-            Some((Source::Entry(partition), output)) => {
+            Some((Source::Entry(partition, _), output)) => {
                 output.hold(partition, now.steady.saturating_add(back_off(1)));
                 self.burials.count_error();
                 self.hold(partition, error);

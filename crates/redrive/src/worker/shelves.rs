@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::flow::Now;
+use redrive_core::flow::{Now, Smaller};
 use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp, Wait};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
-    Error as KafkaError, Mark, Outgoing, Picker, Publisher, Publishing, Refusal, Settings, Tail, Tailed, What,
+    Error as KafkaError, Mark, Outgoing, Picked, Picker, Publisher, Publishing, Refusal, Settings, Tail,
+    Tailed, What,
 };
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -71,6 +72,10 @@ pub(crate) enum Shelved {
     Late { partitions: BTreeSet<i32> },
     /// Entries were read back.
     Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError> },
+    /// Originals were read back from the source.
+    Recalled { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Picked, KafkaError> },
+    /// The letter of a record that is no entry is there, if one had to be written.
+    EntryBuried { partition: i32, turn: u64, at: i64, result: Result<Option<Origin>, KafkaError> },
     /// A part of a pass was read.
     Met { partition: i32, turn: u64, result: Result<Vec<Back>, KafkaError> },
     /// Everything was cut off, or not.
@@ -128,6 +133,22 @@ impl Shelves {
         self.stuck.remove(&partition);
         self.sent.remove(&partition);
         self.spotless.remove(&partition);
+    }
+
+    /// Which following of a partition this is.
+    pub(super) fn turn(&self, partition: i32) -> Option<u64> {
+        self.turns.get(&partition).copied()
+    }
+
+    /// Reads what stands here, if it is there.
+    pub(super) fn pick_one(
+        &self,
+        partition: i32,
+        at: i64,
+    ) -> impl Future<Output = Result<Option<Record>, KafkaError>> + use<> {
+        let (picker, from) =
+            (self.picker.clone(), Origin { topic: self.topic.clone(), partition, offset: at });
+        async move { Ok(picker.pick(from, at).await?.pop()) }
     }
 
     /// Whether we know that nothing is lost if this shelf is empty.
@@ -251,7 +272,10 @@ impl Engine {
                     let remedy = "run the version that wrote it, or a later one";
                     self.troubles.raise(About::Stopped(partition), what, remedy);
                 }
-                Err(error) => warn!(at = %record.at, %error, "not an entry of a shelf; it is left alone"),
+                Err(error) => {
+                    debug!(at = %record.at, %error, "not an entry of a shelf");
+                    self.flow.read_undecodable(partition, record.at.offset, size);
+                }
             }
             // Taken over again, or stopped, by what was just read.
             if self.shelves.turns.get(&partition) != Some(&turn) {
@@ -504,6 +528,8 @@ impl Engine {
                     self.written(partition);
                 }
             }
+            Shelved::AppendFailed { partition, claim, seq, error }
+                if is_too_large(&error) && self.is_smaller(partition, claim, seq) => {}
             Shelved::AppendFailed { partition, claim, seq, error } => {
                 let tries = self.shelves.tries.entry(partition).or_default();
                 *tries += 1;
@@ -528,6 +554,12 @@ impl Engine {
                     self.picked(partition, asked, result);
                 }
             }
+            Shelved::Recalled { partition, turn, asked, result } => {
+                self.recalled(partition, turn, asked, result, now);
+            }
+            Shelved::EntryBuried { partition, turn, at, result } => {
+                self.entry_buried(partition, turn, at, result, now);
+            }
             Shelved::Met { partition, turn, result } => {
                 self.shelves.is_picking = false;
                 if self.shelves.turns.get(&partition) == Some(&turn) {
@@ -537,6 +569,35 @@ impl Engine {
             Shelved::Cleared { partition, result } => self.cleared(partition, result, now),
             Shelved::Trimmed { partition, to, result } => self.trimmed(partition, to, result),
         }
+    }
+
+    /// Whether what does not fit on the shelf is written in another way, or need not be.
+    fn is_smaller(&mut self, partition: i32, claim: ClaimId, seq: u64) -> bool {
+        match self.flow.too_large(partition, claim, seq) {
+            Smaller::Pointer => {
+                info!(partition, "a record does not fit on the shelf: it waits as a pointer");
+                self.flow.append_failed(partition, claim, seq);
+                true
+            }
+            Smaller::Left => true,
+            Smaller::No => false,
+        }
+    }
+
+    /// The same within a transaction, of which nothing was written: the next one has it as it is by now.
+    pub(super) fn is_smaller_next_time(&mut self, partition: i32, nth: usize) -> bool {
+        let stamp = self.saving.output().and_then(|output| output.entry(partition, nth));
+        let Some(stamp) = stamp else { return false };
+        let smaller = match self.flow.too_large(partition, stamp.claim, stamp.seq) {
+            Smaller::Pointer => self.flow.expected(partition, stamp),
+            Smaller::Left => None,
+            Smaller::No => return false,
+        };
+        let outgoing = smaller.map(|entry| self.shelves.outgoing(partition, &entry));
+        if let Some(output) = self.saving.output() {
+            output.replace_entry(partition, nth, outgoing);
+        }
+        true
     }
 
     fn trimmed(&mut self, partition: i32, to: i64, result: Result<(), KafkaError>) {
@@ -622,6 +683,10 @@ impl Engine {
             self.flow.claim_failed(partition, claim);
         }
     }
+}
+
+fn is_too_large(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Publish { kind: Refusal::TooLarge, .. })
 }
 
 /// What waits at each of these places. On the thread that read them: there may be many.

@@ -73,6 +73,17 @@ impl Engine {
                 warn!(partition, at, "an entry of the shelf that has to be there is not");
                 self.take_over_again(partition, "an entry is missing", now);
             }
+            Notice::Unfit { partition, origin, expires } => {
+                let shelf = &self.spec.settled.settled.shelf;
+                let until = expires
+                    .map_or(String::new(), |at| format!(", which may be gone at {at} (epoch milliseconds)"));
+                let what = format!(
+                    "record {origin} of partition {partition} is too large to be carried: it stays where it stands{until}"
+                );
+                let remedy =
+                    format!("raise max.message.bytes of {shelf}: redrive topics apply; then restart");
+                self.troubles.raise(About::Unfit(partition), what, &remedy);
+            }
             Notice::Full { partition, records, bytes } => {
                 let what = format!(
                     "{records} records ({bytes} bytes) of partition {partition} wait, as many as may: nothing new of \

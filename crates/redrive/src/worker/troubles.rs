@@ -23,6 +23,12 @@ pub(crate) enum About {
     Held(i32),
     /// A partition whose shelf cannot be read or written.
     Shelf(i32),
+    /// A partition of which originals cannot be read back.
+    Originals(i32),
+    /// A partition of which a record does not fit on the shelf.
+    Unfit(i32),
+    /// A partition with a record on its shelf that is no entry, and cannot be buried.
+    Undecodable(i32),
     /// A partition of which as much waits as may.
     Full(i32),
     /// Shelves cannot be cut.
@@ -51,6 +57,9 @@ impl About {
             Self::Clock => "clock",
             Self::Blocked(_) => "blocked",
             Self::Loss => "loss",
+            Self::Originals(_) => "originals",
+            Self::Unfit(_) => "unfit",
+            Self::Undecodable(_) => "undecodable",
         }
     }
 }
@@ -71,6 +80,9 @@ impl Troubles {
             | About::Held(partition)
             | About::Output(partition)
             | About::Shelf(partition)
+            | About::Originals(partition)
+            | About::Undecodable(partition)
+            | About::Unfit(partition)
             | About::Full(partition)
             | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka

@@ -12,12 +12,12 @@ use super::naive::Naive;
 use crate::class::Class;
 use crate::classify::Classifier;
 use crate::failure::{Cause, Failure};
-use crate::flow::{Action, Attempt, Flow, Id, Limits, Located, Notice, Now, Settings, ShelfSettings};
+use crate::flow::{Action, Attempt, Flow, Id, Kept, Limits, Located, Notice, Now, Settings, ShelfSettings};
 use crate::headers::Headers;
 use crate::lanes::Followers;
 use crate::record::Record;
 use crate::route::{PerClass, Reason, Rules, Strategy};
-use crate::settings::{Blocking, OrderBy};
+use crate::settings::{Blocking, OrderBy, Payload};
 use crate::shelf::{ClaimId, Deed, Entry, Identity, Order, Phase};
 use crate::time::Timestamp;
 
@@ -77,6 +77,8 @@ struct Worker {
     burying: Vec<(Id, i64)>,
     paused: bool,
     fetching: Vec<i64>,
+    /// Originals that it has to read back.
+    recalling: Vec<i64>,
     /// From where to where it still has to read the log, to have it in memory.
     passing: Option<(i64, i64)>,
     locating: Option<Option<i64>>,
@@ -93,6 +95,10 @@ pub(super) struct World {
     faults: Faults,
     now: i64,
     source: Vec<(u64, Script)>,
+    /// When each of these was produced.
+    produced: Vec<i64>,
+    /// How long they are kept, where pointers to them wait.
+    kept: Option<Kept>,
     /// The shelf: everything ever written, and where its log begins.
     log: BTreeMap<i64, Entry>,
     /// What all of it means.
@@ -133,6 +139,12 @@ impl World {
             faults,
             now: 1_000_000,
             source: Vec::new(),
+            produced: Vec::new(),
+            kept: match seed % 3 {
+                0 => None,
+                1 => Some(Kept::Always),
+                _ => Some(Kept::For(Duration::from_millis(150))),
+            },
             log: BTreeMap::new(),
             naive: Naive::default(),
             start: 0,
@@ -209,6 +221,8 @@ impl World {
                 // Room for one or two, so that most are read back.
                 cache: 2_500,
                 limits: Limits { records: self.faults.limit, bytes: 1 << 20 },
+                payload: if self.kept.is_some() { Payload::Pointer } else { Payload::Whole },
+                originals: self.kept,
             }),
         }
     }
@@ -230,6 +244,7 @@ impl World {
             burying: Vec::new(),
             paused: false,
             fetching: Vec::new(),
+            recalling: Vec::new(),
             passing: None,
             locating: None,
             transacting: false,
@@ -296,6 +311,7 @@ impl World {
             }
         }
         self.source.push((key, script));
+        self.produced.push(self.now);
     }
 
     /// The group gives the partition to somebody else: the owner is asked to give it up first.
@@ -340,6 +356,7 @@ impl World {
         worker.outputs.clear();
         worker.letters.clear();
         worker.fetching.clear();
+        worker.recalling.clear();
         worker.passing = None;
         worker.paused = false;
         worker.tried.clear();
@@ -513,16 +530,35 @@ impl World {
         }
         let worker = &mut self.workers[index];
         let Some(at) = worker.source_at else { return };
-        let Some((key, _)) = self.source.get(at as usize) else { return };
-        let record = Record {
+        if at >= self.source.len() as i64 {
+            return;
+        }
+        worker.source_at = Some(at + 1);
+        let record = self.original(at);
+        self.workers[index].flow.arrive(record);
+    }
+
+    /// The record of the source, as it was produced.
+    fn original(&self, at: i64) -> Record {
+        let key = self.source[at as usize].0;
+        Record {
             at: crate::Origin { topic: "orders".parse().unwrap(), partition: 0, offset: at },
-            timestamp: None,
-            key: (*key > 0).then(|| Bytes::from(format!("key-{key}"))),
+            timestamp: Some(Timestamp::from_millis(self.produced[at as usize])),
+            key: (key > 0).then(|| Bytes::from(format!("key-{key}"))),
             value: Some(Bytes::from(format!("value-{at}"))),
             headers: Headers::default(),
-        };
-        worker.source_at = Some(at + 1);
-        worker.flow.arrive(record);
+        }
+    }
+
+    /// A pointer's original is read back, unless the source has removed it, which it may do from its time on.
+    fn recall(&mut self, index: usize) {
+        let Some(at) = self.workers[index].recalling.pop() else { return };
+        let original = self.original(at);
+        let expired =
+            self.kept.and_then(|kept| kept.expires(&original)).is_some_and(|at| at.millis() <= self.now);
+        let is_gone = expired && self.roll(2) == 0;
+        self.note(if is_gone { "originals gone" } else { "originals read back" });
+        self.workers[index].flow.recalled(0, at, Some(&original).filter(|_| !is_gone));
     }
 
     /// The first of what a worker sent reaches the broker.
@@ -816,6 +852,7 @@ impl World {
                 None => self.workers[index].flow.passed(0, now),
             }
         }
+        self.recall(index);
         if let Some(at) = self.workers[index].fetching.pop() {
             // What stands beside it comes along.
             let count = 1 + self.roll(3) as usize;
@@ -883,6 +920,8 @@ impl World {
                     worker.passing = Some((from, to));
                     self.note("passes over the log");
                 }
+                Action::Recall { offset, .. } => worker.recalling.push(offset),
+                Action::BuryEntry { .. } => panic!("every record is an entry"),
                 Action::Trim { to, .. } => worker.sent.push_back((known, Sent::Trim(to))),
                 Action::Tell(Notice::Gone { .. }) => {
                     self.note("entries gone when they were fetched");
@@ -903,6 +942,7 @@ impl World {
                     Notice::Routed { .. }
                     | Notice::Dropped { .. }
                     | Notice::Room { .. }
+                    | Notice::Unfit { .. }
                     | Notice::Opened { .. },
                 ) => {}
             }
@@ -916,6 +956,9 @@ impl World {
         }
         if self.roll(20) == 0 {
             self.workers[index].flow.carry_all(0);
+        }
+        if self.roll(10) == 0 {
+            self.workers[index].flow.look_for_old_ones(0);
         }
         // What has to be written may wait for a while.
         if !self.exactly_once && (self.calm || self.roll(4) > 0) {

@@ -14,7 +14,7 @@ use crate::lanes::Followers;
 use crate::offsets::{Progress, Ranges};
 use crate::record::Record;
 use crate::route::{PerClass, Rules, Strategy};
-use crate::settings::{Blocking, OrderBy};
+use crate::settings::{Blocking, OrderBy, Payload};
 use crate::shelf::{
     Checkpoint, ClaimId, Deed, Done, Entry, Folded, Identity, Order, Phase, Shelf, Stamp, Wait,
 };
@@ -39,6 +39,8 @@ pub(super) struct Owner {
     pub(super) starts: Vec<i64>,
     pub(super) fetching: Vec<i64>,
     passing: Option<(i64, i64)>,
+    pub(super) recalling: Vec<i64>,
+    pub(super) undecodable: Vec<i64>,
     pub(super) trims: Vec<i64>,
     pub(super) notices: Vec<Notice>,
     pub(super) paused: bool,
@@ -79,6 +81,8 @@ pub(super) fn settings(process: u64, followers: Followers, most: usize) -> Setti
             process,
             cache: 1 << 20,
             limits: Limits { records: most, bytes: 1 << 30 },
+            payload: Payload::Whole,
+            originals: None,
         }),
     }
 }
@@ -166,6 +170,8 @@ impl Owner {
             starts: Vec::new(),
             fetching: Vec::new(),
             passing: None,
+            recalling: Vec::new(),
+            undecodable: Vec::new(),
             trims: Vec::new(),
             notices: Vec::new(),
             paused: false,
@@ -219,6 +225,8 @@ impl Owner {
                 Action::Start { from, .. } => self.starts.push(from),
                 Action::Fetch { at, .. } => self.fetching.push(at),
                 Action::Pass { from, to, .. } => self.passing = Some((from, to)),
+                Action::BuryEntry { at, .. } => self.undecodable.push(at),
+                Action::Recall { offset, .. } => self.recalling.push(offset),
                 Action::Trim { to, .. } => {
                     self.trims.push(to);
                     self.flow.trimmed(0, Some(to));
@@ -235,7 +243,11 @@ impl Owner {
     /// Reads all that is new, as if each entry took so many bytes.
     pub(super) fn read_as(&mut self, log: &Log, size: u32) {
         while let Some(entry) = log.0.get(self.at) {
-            self.flow.read(0, self.at as i64, entry, size, self.time());
+            match entry {
+                // What stands for a record that is no entry.
+                Entry::Skipped => self.flow.read_undecodable(0, self.at as i64, size),
+                entry => self.flow.read(0, self.at as i64, entry, size, self.time()),
+            }
             self.at += 1;
             self.act();
         }

@@ -176,3 +176,27 @@ fn a_reader_that_finds_nothing_where_a_record_was_has_passed_it() {
     owner.pass_time(1, &log);
     assert_eq!(owner.handling(), [1], "the source has deleted both, or they were markers");
 }
+
+#[test]
+fn a_record_of_a_closed_lane_comes_back_once_and_not_over_and_over() {
+    let mut log = Log::default();
+    let mut owner = Owner::running(1, Followers::Hold, &mut log);
+    owner.arrive(0, "a");
+    owner.fail(0, Class::Permanent);
+    owner.bury();
+    owner.write(&mut log);
+    owner.read(&log);
+    owner.arrive(1, "a");
+    owner.write(&mut log);
+    owner.read(&log);
+    for _ in 0..3 {
+        owner.pass_time(20, &log);
+    }
+    assert_eq!((owner.flow.waiting(0), owner.flow.counts().released), (1, 1), "it is held");
+    log.0.push(order("open", 0, Deed::Resolve));
+    owner.read(&log);
+    owner.write(&mut log);
+    owner.read(&log);
+    owner.pass_time(1, &log);
+    assert_eq!(owner.handling(), [1]);
+}

@@ -5,7 +5,7 @@
 //! - a cooperative former owner whose late commit the coordinator accepts, transactions without offsets or
 //!   with metadata captured too late: whoever commits sees to that; the simulation refuses such commits and
 //!   fences such transactions, in its three variants with exactly-once;
-//! - pointers to compacted or expired offsets, sizes that exceed a topic's limit, a clock that is ahead, the
+//! - sources that are compacted, sizes that exceed a topic's limit, a clock that is ahead, the
 //!   retention of the shelf: facts of the broker, in the crate that talks to it;
 //! - keys that move when a topic grows, and handlers still running in a paused process: said in the docs;
 //! - two keys with one hash: lanes compare whole keys (`lanes`), and tags only ever make a record wait;
@@ -18,3 +18,5 @@ mod lanes;
 mod logs;
 mod orders;
 mod owners;
+mod pointers;
+mod undecodable;

@@ -212,3 +212,68 @@ fn a_wait_that_landed_though_it_was_told_as_failed() {
     owner.succeed(0);
     assert_eq!((owner.flow.in_memory(), owner.flow.is_idle()), (0, true));
 }
+
+#[test]
+fn an_entry_that_never_landed_and_nobody_told_of_is_written_again_when_a_later_one_is_read() {
+    let mut log = Log::default();
+    let mut owner = Owner::running(1, Followers::Pass, &mut log);
+    for (offset, key) in [(0, "a"), (1, "b")] {
+        owner.arrive(offset, key);
+        owner.fail(offset, Class::NotReady);
+    }
+    let entries = owner.unwritten();
+    assert_eq!(entries.len(), 2);
+    log.0.push(entries[1].clone());
+    owner.read(&log);
+    let again = owner.unwritten();
+    assert_eq!(again.len(), 1, "the first is missing");
+    assert!(again[0].stamp().unwrap().seq > entries[1].stamp().unwrap().seq, "with a number that counts");
+    log.0.extend(again);
+    owner.read(&log);
+    assert_eq!(waiting(&fold(&log.0).0), [0, 1]);
+    owner.checkpoint(&mut log);
+    assert_eq!(owner.flow.mark(0), Some(2), "nothing is on its way for ever");
+}
+
+#[test]
+fn a_record_that_came_due_while_it_was_carried_is_released_though_the_carry_is_lost() {
+    let mut log = Log::default();
+    let mut owner = Owner::running(1, Followers::Pass, &mut log);
+    owner.arrive(0, "a");
+    owner.fail(0, Class::NotReady);
+    owner.write(&mut log);
+    owner.read(&log);
+    // So much is dead that the rest is carried.
+    let mut carried = None;
+    for offset in 1..9 {
+        owner.arrive(offset, "b");
+        owner.succeed(offset);
+        owner.flow.checkpoint(0);
+        let mut entries = owner.unwritten();
+        let is_wait = |entry: &Entry| matches!(entry, Entry::Wait(..));
+        if let Some(at) = entries.iter().position(is_wait) {
+            carried = Some(entries.remove(at));
+            break;
+        }
+        log.0.append(&mut entries);
+        owner.read_as(&log, 9 << 20);
+    }
+    let carried = carried.expect("it is carried");
+    owner.pass_time(20, &log);
+    assert!(owner.handling().is_empty(), "not while its entry is on its way");
+    owner.failed(&carried);
+    owner.pass_time(1, &log);
+    assert_eq!(owner.handling(), [0]);
+}
+
+#[test]
+fn a_waiting_record_is_released_when_the_end_of_its_source_is_reached() {
+    // What was before it was aborted, and after it nothing comes.
+    let mut log = Log(vec![claimed(1), begins(stamp(1, 1, 0), 3), wait(stamp(1, 2, 1), 5, "a", 1)]);
+    let mut owner = Owner::running(2, Followers::Pass, &mut log);
+    owner.pass_time(20, &log);
+    assert!(owner.handling().is_empty(), "one of its lane may come before it");
+    owner.flow.reached(0, 6);
+    owner.pass_time(1, &log);
+    assert_eq!(owner.handling(), [5]);
+}

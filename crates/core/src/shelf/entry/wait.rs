@@ -57,6 +57,24 @@ impl Wait {
         self.trail.pointer.is_some()
     }
 
+    /// The same with the original that it points to, if this is it: not another that has its offset now.
+    #[must_use]
+    pub fn with(&self, original: &Record) -> Option<Self> {
+        let is_it = original.at == self.record.at && original.timestamp == self.record.timestamp;
+        let whole = Trail { pointer: None, pointer_expires: None, ..Trail::clone(&self.trail) };
+        is_it.then(|| Self { record: Arc::new(original.detached()), trail: Arc::new(whole) })
+    }
+
+    /// The same without its payload, which can be read back until then.
+    #[must_use]
+    pub fn pointing(&self, expires: Option<Timestamp>) -> Self {
+        let pointer = Some(self.record.at.clone());
+        let trail = Trail { pointer, pointer_expires: expires, ..Trail::clone(&self.trail) };
+        let (at, timestamp) = (self.record.at.clone(), self.record.timestamp);
+        let record = Record { at, timestamp, key: None, value: None, headers: Headers::default() };
+        Self { record: Arc::new(record), trail: Arc::new(trail) }
+    }
+
     /// The record that this one named as its predecessor, if it is of the same partition.
     #[must_use]
     pub fn behind(&self) -> Option<i64> {

@@ -9,6 +9,7 @@ const CANCELLED: u8 = 1 << 2;
 const CANDIDATE: u8 = 1 << 3;
 const HEAPED: u8 = 1 << 4;
 const STAGE: u8 = 3 << 5;
+const POINTER: u8 = 1 << 7;
 
 /// One record, or what is left of one.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,10 @@ impl Slot {
             attempt: u16::try_from(waiting.attempt).unwrap_or(u16::MAX).to_le_bytes(),
             size: shorten(waiting.size).to_le_bytes(),
             replay: u8::try_from(waiting.replay).unwrap_or(u8::MAX),
-            marks: LIVE | mark(waiting.lane.is_some(), LANED) | mark(waiting.cancelled, CANCELLED),
+            marks: LIVE
+                | mark(waiting.lane.is_some(), LANED)
+                | mark(waiting.cancelled, CANCELLED)
+                | mark(waiting.pointer, POINTER),
         };
         slot.set_stage(waiting.stage);
         slot
@@ -62,6 +66,7 @@ impl Slot {
             replay: self.replay.into(),
             size: self.size(),
             cancelled: self.marks & CANCELLED != 0,
+            pointer: self.marks & POINTER != 0,
             stage: self.stage(),
         }
     }

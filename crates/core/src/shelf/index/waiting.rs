@@ -38,6 +38,8 @@ pub struct Waiting {
     pub size: u32,
     /// It is not to run any more.
     pub cancelled: bool,
+    /// Its payload is still where it was consumed.
+    pub pointer: bool,
     /// How far it is.
     pub stage: Stage,
 }

@@ -45,6 +45,9 @@ impl World {
                 }
                 let is_there = there.is_some();
                 match (is_there, done.attempt) {
+                    (true, _) if !wait.is_pointer() && self.kept.is_some() => {
+                        self.note("pointers carried with their originals");
+                    }
                     (true, _) => self.note("waits carried or written again"),
                     (false, 0) => self.note("followers set aside"),
                     (false, _) => self.note("waits"),
@@ -94,6 +97,7 @@ impl World {
     /// What must hold when a handler is called.
     pub(super) fn check_start(&mut self, index: usize, attempt: &Attempt) {
         let origin = attempt.record.at.offset;
+        assert_eq!(*attempt.record, self.original(origin), "it is handled as it was produced");
         let is_new = self.workers[index].tried.insert((origin, attempt.number));
         assert!(is_new, "{origin} is tried for the {}. time twice", attempt.number);
         if !self.is_rightful(index) {

@@ -18,6 +18,7 @@ fn record(origin: i64) -> Waiting {
         replay: 0,
         size: 100,
         cancelled: false,
+        pointer: false,
         stage: Stage::Waiting,
     }
 }
