@@ -273,16 +273,19 @@ async fn each_record_of_a_batch_and_each_of_a_program_has_its_span() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program.py");
     let code = "import json, sys\nfor line in sys.stdin:\n    record = json.loads(line)\n    \
-                print(json.dumps({'call': record['call'], 'status': 422, 'type': record['traceparent']}), flush=True)\n";
+                print(json.dumps({'call': record['call'], 'status': 422, 'type': record['traceparent'] + ' hunter2'}), flush=True)\n";
     std::fs::write(&program, code).unwrap();
-    let keys = format!("handler.command.argv = [\"python3\", \"{}\"]\n{QUICK}", program.display());
+    let keys = format!(
+        "handler.command.argv = [\"python3\", \"{}\"]\nmask.patterns = [\"hunter2\"]\n{QUICK}",
+        program.display()
+    );
     send(&stage, &["one"]).await;
     let running = run(&stage, &keys, &collector.keys()).await;
     until_status(&running, "buried", |status| status.counts.buried == 1).await;
     running.stop().await.unwrap();
     redrive_push::stopped().await;
     let span = &collector.spans()[before];
-    assert_eq!(of(span, "error.type"), format!("00-{}-{}-01", hex(&span.trace_id), hex(&span.span_id)));
+    assert_eq!(of(span, "error.type"), format!("00-{}-{}-01 ***", hex(&span.trace_id), hex(&span.span_id)));
     assert_eq!(of(span, "redrive.class"), "permanent");
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::endpoint::Endpoint;
-use crate::process::{Process, until};
+use crate::process::{Process, done, until};
 use crate::stage::{Stage, subscription};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,6 +22,8 @@ async fn each_attempt_has_a_span_the_last_ones_are_sent_at_the_end_and_a_reload_
         format!("{}\n[traces]\nendpoint = \"{}\"\n{traces}\n{subscription}", stage.head(), collector.url)
     };
     let process = Process::start(stage.folder.path(), &config("", "")).await;
+    let meant = done(&["check", "-c", process.file.to_str().unwrap()]);
+    assert!(meant.contains(&format!("a span of each attempt to {}: ", collector.url)), "{meant}");
     process.said(&format!("a span of each attempt to {}", collector.url)).await;
     process.until_ready().await;
     stage.send("orders", "k", "1").await;
