@@ -97,6 +97,7 @@ fn value(shape: &Shape) -> String {
         }
         Shape::Count => "a number from 1 on".to_owned(),
         Shape::Size => "a number of bytes from 1 on".to_owned(),
+        Shape::Ratio => "a number from 0 to 1".to_owned(),
         Shape::Flag => "`true` or `false`".to_owned(),
     }
 }

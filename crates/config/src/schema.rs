@@ -45,6 +45,7 @@ fn of(shape: &Shape) -> Value {
         }
         Shape::Size => json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX }),
         Shape::Count => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+        Shape::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::Flag => json!({ "type": "boolean" }),
     }
 }

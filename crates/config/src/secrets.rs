@@ -18,7 +18,7 @@ static SECRET_NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Tables whose every value may be a secret, whatever it is called.
-const NAMED: [&str; 3] = ["kafka.properties.", "http.headers.", "command.env."];
+const NAMED: [&str; 4] = ["kafka.properties.", "http.headers.", "command.env.", "traces.headers."];
 
 static ONE_VARIABLE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"^["']?\$\{\w+\}["']?$"#).expect("a constant expression"));

@@ -141,6 +141,26 @@ fn the_reference_page_is_what_the_types_say() {
 }
 
 #[test]
+fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
+    let traces = |keys: &str| {
+        let text = format!("kafka.brokers = \"b\"\n[traces]\n{keys}\n");
+        accepted(&text).traces.unwrap()
+    };
+    let plain = traces("endpoint = \"http://localhost:4318\"");
+    assert_eq!(
+        (plain.endpoint.url.to_string().as_str(), plain.sample),
+        ("http://localhost:4318/v1/traces", 1.0)
+    );
+    let other = traces(
+        "endpoint = \"https://o.example/otlp/v1/traces\"\nsample = 0.25\nheaders.Authorization = \"Bearer t\"",
+    );
+    assert_eq!((other.endpoint.url.path.as_str(), other.sample), ("/otlp/v1/traces", 0.25));
+    assert_eq!(other.endpoint.headers[0].value, "Bearer t");
+    assert!(!format!("{other:?}").contains("Bearer t"));
+    assert!(accepted("kafka.brokers = \"b\"").traces.is_none());
+}
+
+#[test]
 fn what_the_defaults_hide_is_hidden_by_every_subscription() {
     let text = "kafka.brokers = \"b\"\n[defaults]\nmask.json = [\"/card\"]\nnotify.url = \"http://n/\"\n\
                 [[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nmask = { headers = [\"x\"], patterns = [\"[0-9]+\"] }\n\

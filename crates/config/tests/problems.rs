@@ -358,3 +358,28 @@ fn a_name_stands_for_one_subscription() {
     assert!(refused(&two).to_string().contains("another subscription has the same name"));
     assert!(refused(&subscription("name = \"a/b\"")).to_string().contains("TOPIC/GROUP"));
 }
+
+#[test]
+fn each_mistake_about_traces_is_told_at_its_place() {
+    let text = r#"kafka.brokers = "b"
+[traces]
+endpoint = "localhost:4318"
+sample = 1.5
+queue = 0
+ratio = 1
+headers = { "content-type" = "x", "api key" = "hunter2", fine = "hunter2\n" }
+"#;
+    let report = refused(text);
+    let places: Vec<_> = shown(text, &report).into_iter().map(|(place, _)| place).collect();
+    let expected = ["\"localhost:4318\"", "1.5", "0", "ratio", "\"content-type\"", "\"api key\"", "fine"];
+    let inner = |place: &str| place.trim_matches('"').to_owned();
+    assert_eq!(places.iter().map(|place| inner(place)).collect::<Vec<_>>(), expected.map(inner), "{report}");
+    let page = report.to_string();
+    assert!(page.contains("expected a number from 0 to 1"), "{page}");
+    assert!(!page.contains("hunter2"), "{page}");
+    let text =
+        "kafka.brokers = \"b\"\n[traces]\nendpoint = \"http://c:4318\"\nsample = \"all\"\nca = \"c.pem\"\n";
+    let page = refused(text).to_string();
+    assert!(page.contains("expected a number") && page.contains("ca needs TLS"), "{page}");
+    assert!(refused("kafka.brokers = \"b\"\n[traces]\nsample = nan\n").to_string().contains("endpoint"));
+}

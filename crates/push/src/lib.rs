@@ -12,17 +12,20 @@ mod leaving;
 mod line;
 mod notify;
 mod outcome;
+mod traces;
 
 use redrive::Subscription;
 use redrive_config::Handler;
 
 use notify::Notifier;
 
+pub use traces::Traces;
+
 /// A handler that the configuration names and that cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("{subscription}: {what}; {remedy}")]
 pub struct BadHandler {
-    /// Whose handler it is: `TOPIC as GROUP`.
+    /// Whose handler it is: `TOPIC as GROUP`; `traces` if it is the collector.
     pub subscription: String,
     /// What is wrong.
     pub what: String,
@@ -37,6 +40,22 @@ type Wrong = (String, String);
 ///
 /// Files that it names are read here, so that what cannot work is refused before anything runs.
 pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscription, BadHandler> {
+    handled_with(subscription, None)
+}
+
+/// The same, with a span for each attempt.
+pub fn traced(
+    subscription: &redrive_config::Subscription,
+    traces: &Traces,
+) -> Result<Subscription, BadHandler> {
+    handled_with(subscription, Some(traces))
+}
+
+fn handled_with(
+    subscription: &redrive_config::Subscription,
+    traces: Option<&Traces>,
+) -> Result<Subscription, BadHandler> {
+    let tracer = traces.map(|traces| traces.tracer(subscription));
     let bad = |(what, remedy): Wrong| BadHandler {
         subscription: format!("{} as {}", subscription.topic, subscription.group),
         what,
@@ -47,9 +66,9 @@ pub fn handled(subscription: &redrive_config::Subscription) -> Result<Subscripti
         configured = configured.listener(Notifier::new(notify, &subscription.group).map_err(bad)?);
     }
     match &subscription.handler {
-        Some(Handler::Http(http)) => http::handled(configured, http, subscription).map_err(bad),
+        Some(Handler::Http(http)) => http::handled(configured, http, subscription, tracer).map_err(bad),
         Some(Handler::Command(command)) => {
-            command::handled(configured, command, &subscription.group).map_err(bad)
+            command::handled(configured, command, &subscription.group, tracer).map_err(bad)
         }
         None => Err(bad((
             "no handler is named".to_owned(),
@@ -69,6 +88,12 @@ pub async fn stopped() {
 #[must_use]
 pub fn dropped_events() -> u64 {
     notify::dropped()
+}
+
+/// How many spans the collector did not get since the start, of all subscriptions.
+#[must_use]
+pub fn dropped_spans() -> u64 {
+    traces::dropped()
 }
 
 /// A duration in words.

@@ -8,8 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use redrive::{Origin, Received};
 use serde_json::{Map, Value, json};
 
-/// The record, with all it carries, as an object.
-pub(crate) fn record(received: &Received, origin: &Origin) -> Value {
+use crate::traces::Carried;
+
+/// The record, with all it carries, as an object; with the span of the attempt, if there is one.
+pub(crate) fn record(received: &Received, origin: &Origin, trace: Option<&Carried>) -> Value {
     let mut object = Map::new();
     object.insert("id".to_owned(), json!(origin.to_string()));
     object.insert("topic".to_owned(), json!(origin.topic.as_str()));
@@ -20,6 +22,9 @@ pub(crate) fn record(received: &Received, origin: &Origin) -> Value {
     put(&mut object, "key", received.key.as_deref());
     put(&mut object, "value", received.value.as_deref());
     object.insert("headers".to_owned(), headers(received));
+    if let Some(trace) = trace {
+        trace.tell(&mut object);
+    }
     Value::Object(object)
 }
 

@@ -173,7 +173,9 @@ impl Poster {
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
         let subject = event["subject"].as_str().unwrap_or_default().to_owned();
         let posted = tokio::select! {
-            posted = self.caller.post(headers, Bytes::from(event.to_string()), self.timeout) => posted,
+            posted = self.caller.post(headers, Bytes::from(event.to_string()), self.timeout) => {
+                posted.map(drop).map_err(|failure| failure.outermost().message.clone())
+            }
             () = self.clock.sleep(self.timeout) => Err("no answer in time".to_owned()),
         };
         match posted {

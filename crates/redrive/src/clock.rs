@@ -86,6 +86,23 @@ impl Clock {
         }
     }
 
+    /// What the system's calendar shows, in nanoseconds since 1970: for whoever tells others when something was.
+    /// Nothing here is due by it.
+    #[must_use]
+    pub fn unix_nanos(&self) -> u64 {
+        match &self.kind {
+            Kind::System(_) => {
+                let wrong = self.wrong.load(Ordering::Relaxed).saturating_mul(1_000_000);
+                nanos(since_epoch()).saturating_add_signed(wrong)
+            }
+            #[cfg(feature = "testkit")]
+            Kind::Manual { start, passed } => {
+                let start = Duration::from_millis(u64::try_from(start.millis()).unwrap_or_default());
+                nanos(start.saturating_add(*passed.borrow()))
+            }
+        }
+    }
+
     /// This moment for one who asks to wait: the broker's calendar is not ahead of it, as it is never behind
     /// that of [`Self::now`]. A wait that begins here and ends there is never short.
     pub(crate) fn asked(&self) -> Now {
@@ -153,10 +170,17 @@ impl Clock {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
 fn system() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Timestamp::from_millis(i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX))
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the clock's file")]
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// For how long the best of what was heard counts, in microseconds: the broker's clock may be set, too.

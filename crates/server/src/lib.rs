@@ -23,6 +23,8 @@ pub struct Watched {
     pub subscriptions: Vec<Subscription>,
     /// How many events of `notify` were dropped.
     pub dropped_events: fn() -> u64,
+    /// How many spans were dropped.
+    pub dropped_spans: fn() -> u64,
 }
 
 /// A subscription as the server sees it.

@@ -10,7 +10,7 @@ use redrive_core::Class;
 use redrive_core::lanes::Followers;
 use redrive_core::route::{Exhausted, Strategy};
 use redrive_core::settings::{Delivery, OrderBy};
-use redrive_push::BadHandler;
+use redrive_push::{BadHandler, Traces};
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
@@ -44,10 +44,11 @@ impl Check {
     }
 }
 
-/// What is wrong with the handlers that the file names, such as a file of certificates that is not there.
+/// What is wrong with the handlers and the collector that the file names, such as a file of certificates that is not there.
 fn handlers(config: &Config) -> Vec<BadHandler> {
     let named = config.subscriptions.iter().filter(|one| one.handler.is_some());
-    named.filter_map(|one| redrive_push::handled(one).err()).collect()
+    let bad = named.filter_map(|one| redrive_push::handled(one).err());
+    bad.chain(config.traces.iter().filter_map(|traces| Traces::new(traces, None).err())).collect()
 }
 
 fn meaning(config: &Config) -> String {
@@ -66,6 +67,13 @@ fn meaning(config: &Config) -> String {
         line("order", &order(subscription));
         line("delivery", &delivery(subscription));
         line("topics", &topics(subscription));
+    }
+    if let Some(traces) = &config.traces {
+        let (url, share) = (&traces.endpoint.url, traces.sample);
+        let _ = writeln!(
+            text,
+            "\na span of each attempt to {url}: of records whose producer is traced, and of a share of {share} of the others"
+        );
     }
     text
 }

@@ -9,3 +9,4 @@ mod reload;
 mod stage;
 mod starts;
 mod stops;
+mod traces;

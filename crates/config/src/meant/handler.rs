@@ -12,8 +12,8 @@ use super::subscription::{count, size, value};
 use crate::problem::Problem;
 use crate::typed::{self, At};
 
-const MAX_ANSWER: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
-const MAX_BODY: NonZeroU64 = NonZeroU64::new(100 << 20).unwrap();
+pub(super) const MAX_ANSWER: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
+pub(super) const MAX_BODY: NonZeroU64 = NonZeroU64::new(100 << 20).unwrap();
 
 const QUEUE: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
@@ -187,7 +187,7 @@ pub(super) fn notify(typed: Option<&At<typed::Notify>>, problems: &mut Vec<Probl
     })
 }
 
-fn needs_tls(name: &str, file: &At<typed::Text>, problems: &mut Vec<Problem>) {
+pub(super) fn needs_tls(name: &str, file: &At<typed::Text>, problems: &mut Vec<Problem>) {
     let problem = Problem::error(file.key.clone(), format!("{name} needs TLS, and the url has none"));
     let problem = problem.help("write the url with https://, or remove this");
     // What the defaults say is found again with each subscription.
@@ -197,7 +197,17 @@ fn needs_tls(name: &str, file: &At<typed::Text>, problems: &mut Vec<Problem>) {
 }
 
 fn http(typed: &At<typed::Http>, problems: &mut Vec<Problem>) -> Option<Http> {
-    headers(typed, problems);
+    let is_ours = |name: &str| {
+        OURS.contains(&name)
+            || name == "authorization"
+            || ["redrive-", "ce-"].iter().any(|own| name.starts_with(own))
+    };
+    headers(
+        typed.headers.as_ref(),
+        is_ours,
+        "remove it; credentials are written as bearer or basic",
+        problems,
+    );
     without_tls(typed, problems);
     let identity = identity(typed, problems);
     let credentials = credentials(typed, problems);
@@ -269,29 +279,26 @@ fn without_tls(typed: &At<typed::Http>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Names that a request has from us.
-const OURS: [&str; 8] = [
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Names that every request has from us.
+pub(super) const OURS: [&str; 7] =
+    ["connection", "content-length", "content-type", "te", "trailer", "transfer-encoding", "upgrade"];
 
-fn headers(typed: &At<typed::Http>, problems: &mut Vec<Problem>) {
+/// What is wrong with headers that are added to requests; some are ours to set, and then there is something else to do.
+pub(super) fn headers(
+    typed: Option<&At<typed::Named>>,
+    is_ours: impl Fn(&str) -> bool,
+    instead: &str,
+    problems: &mut Vec<Problem>,
+) {
     let mut seen = Vec::new();
-    for header in typed.headers.iter().flat_map(|named| &named.value.0) {
+    for header in typed.iter().flat_map(|named| &named.value.0) {
         let Property { name, value } = &header.value;
         let lower = name.to_ascii_lowercase();
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         let wrong = if name.is_empty() || !name.chars().all(is_token) {
             ("this is not the name of a header", "a name has letters, digits and dashes")
-        } else if OURS.contains(&lower.as_str()) || lower.starts_with("redrive-") || lower.starts_with("ce-")
-        {
-            ("Redrive sets this header itself", "remove it; credentials are written as bearer or basic")
+        } else if is_ours(&lower) {
+            ("Redrive sets this header itself", instead)
         } else if value.chars().any(|c| !(c.is_ascii_graphic() || c == ' ')) {
             ("the value of a header is plain text on one line", "write other characters as %XX")
         } else if seen.contains(&lower) {

@@ -5,6 +5,7 @@ mod handler;
 mod process;
 mod rules;
 mod subscription;
+mod traces;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use crate::typed;
 
 pub use handler::{Batch, Command, Credentials, Handler, Http, Notify, Secret};
 pub use process::{Log, LogFormat, LogLevel, Server};
+pub use traces::Traces;
 
 /// A configuration that can be run.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub struct Config {
     pub server: Server,
     /// What it writes to stderr.
     pub log: Log,
+    /// Where it sends spans, if anywhere.
+    pub traces: Option<Traces>,
     /// What is consumed, and how.
     pub subscriptions: Vec<Subscription>,
     /// What is hardly meant but harmless.
@@ -140,7 +144,8 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     let service = file.service.as_ref().map(|service| service.value.0.clone());
     let server = Server::from_typed(file.server.as_ref().map(|server| &server.value), &mut problems);
     let log = Log::from_typed(file.log.as_ref().map(|log| &log.value));
-    (Config { kafka, service, server, log, subscriptions, warnings: Report::default() }, problems)
+    let traces = Traces::from_typed(file.traces.as_ref(), &mut problems);
+    (Config { kafka, service, server, log, traces, subscriptions, warnings: Report::default() }, problems)
 }
 
 impl Kafka {

@@ -16,7 +16,7 @@ use redrive_core::{Class, Policy, Topic};
 use crate::meant::{LogFormat, LogLevel};
 
 use super::Need::{Default, Optional, Required};
-use super::{At, ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
+use super::{At, ByClass, Count, Flag, Guarded, Named, Properties, Ratio, Secret, Size, Text};
 
 table! {
     /// One TOML file configures everything.
@@ -29,6 +29,8 @@ table! {
         "server" server: Server, Optional;
         /// What `redrive run` writes to stderr.
         "log" log: Log, Optional;
+        /// Where `redrive run` sends spans, one for each attempt.
+        "traces" traces: Traces, Optional;
         /// What holds for every subscription that does not say otherwise.
         "defaults" defaults: Defaults, Optional;
         /// A topic, the group that consumes it, and what happens to its records. Repeat it for each.
@@ -69,6 +71,25 @@ table! {
         "format" format: LogFormat, Default("text");
         /// The least that is written.
         "level" level: LogLevel, Default("info");
+    }
+}
+
+table! {
+    /// Where `redrive run` sends spans, one for each attempt; whoever is called gets the trace context of its span.
+    /// Without this there are none, and the record's context passes as it is. What comes of it never affects a record.
+    Traces {
+        /// The address of a collector that takes OTLP over HTTP (protobuf); its path is `/v1/traces` unless it names one.
+        "endpoint" endpoint: Endpoint, Required;
+        /// More headers for each request. Their values are never printed.
+        "headers" headers: Named, Optional;
+        /// A file with the certificates (PEM) of whom to trust, instead of those that the system trusts.
+        "ca" ca: Text, Optional;
+        /// The share of the records without a trace that get one. Where there is one, its own flag counts.
+        "sample" sample: Ratio, Default("1");
+        /// How long a request may take.
+        "timeout" timeout: Duration, Default("10s");
+        /// How many spans may wait to be sent; more than these are dropped and counted.
+        "queue" queue: Count, Default("10000");
     }
 }
 

@@ -17,7 +17,7 @@ use redrive_core::settings::{
 };
 use redrive_core::spelling::{Misspelt, nearest};
 use redrive_core::{Class, Policy, Topic, duration};
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::reader::Node;
 use super::{At, Reader, Shape, Typed};
@@ -42,6 +42,10 @@ pub(crate) struct Count(pub(crate) NonZeroU32);
 /// A number of bytes from 1 on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size(pub(crate) NonZeroU64);
+
+/// A number from 0 to 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ratio(pub(crate) f64);
 
 /// `true` or `false`.
 #[derive(Debug, Clone, Copy)]
@@ -227,6 +231,27 @@ fn whole(node: Node<'_>, reader: &mut Reader<'_>, most: u64) -> Option<NonZeroU6
         reader.note(Problem::error(node.span(), format!("expected a number from 1 to {most}")));
     }
     number
+}
+
+impl Typed for Ratio {
+    fn shape() -> Shape {
+        Shape::Ratio
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let value = node.get_ref();
+        let whole = value.as_integer().map(DeInteger::as_str);
+        let Some(text) = whole.or_else(|| value.as_float().map(DeFloat::as_str)) else {
+            reader.wrong_type(node, "a number", "write it without quotes");
+            return None;
+        };
+        let ratio = text.replace('_', "").parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+        if ratio.is_none() {
+            let problem = Problem::error(node.span(), "expected a number from 0 to 1");
+            reader.note(problem.help("1 is all of them, 0.1 every tenth, 0 none"));
+        }
+        ratio.map(Self)
+    }
 }
 
 impl Typed for Flag {

@@ -13,8 +13,9 @@ mod shape;
 
 pub(crate) use file::{
     Classify, Command, Defaults, File, Handler, Http, Kafka, Log, Mask, Notify, Server, Shelf, Subscription,
+    Traces,
 };
-pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Named, Properties, Secret, Size, Text};
+pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Named, Properties, Ratio, Secret, Size, Text};
 pub(crate) use reader::{At, Reader};
 pub(crate) use shape::{Field, Need, Shape, Table};
 

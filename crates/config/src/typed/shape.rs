@@ -26,6 +26,8 @@ pub(crate) enum Shape {
     Count,
     /// A number of bytes from 1 on.
     Size,
+    /// A number from 0 to 1.
+    Ratio,
     /// `true` or `false`.
     Flag,
 }

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::http::event;
 use crate::line;
+use crate::traces::{Carried, Carry, Traced, Tracer};
 use crate::{Wrong, duration};
 use life::Life;
 
@@ -27,6 +28,7 @@ pub(crate) fn handled(
     configured: Subscription,
     command: &Command,
     group: &str,
+    tracer: Option<Tracer>,
 ) -> Result<Subscription, Wrong> {
     verify(command)?;
     let name = Path::new(&command.program).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -39,7 +41,11 @@ pub(crate) fn handled(
         clock: Clock::system(),
         state,
     };
-    Ok(configured.handler_name(name).handler(program))
+    let configured = configured.handler_name(name);
+    Ok(match tracer {
+        None => configured.handler(program),
+        Some(tracer) => configured.handler(Traced { handler: program, tracer }),
+    })
 }
 
 /// The handler.
@@ -116,8 +122,14 @@ impl Program {
 
 impl Handler for Program {
     async fn handle(&self, received: Received) -> Result<(), Failure> {
+        self.carry(received, None).await
+    }
+}
+
+impl Carry for Program {
+    async fn carry(&self, received: Received, trace: Option<&Carried>) -> Result<(), Failure> {
         let life = self.life()?;
-        let record = line::record(&received, &event::origin(&received, &self.group));
+        let record = line::record(&received, &event::origin(&received, &self.group), trace);
         match life.call(record).await {
             Some(outcome) => outcome.result("command"),
             None => {

@@ -15,6 +15,7 @@ use super::answer::{Answer, End};
 use super::{Push, event, fault};
 use crate::line;
 use crate::outcome::Outcome;
+use crate::traces::{Carried, CarryAll};
 
 /// The handler of batches.
 pub(super) struct Batches {
@@ -22,8 +23,17 @@ pub(super) struct Batches {
     pub(super) format: BatchFormat,
 }
 
+/// A record, and what it carries of the span of its attempt, if there is one.
+type Sent<'a> = (&'a Received, Option<&'a Carried>);
+
 impl BatchHandler for Batches {
     async fn handle(&self, batch: Vec<Received>) -> Vec<Result<(), Failure>> {
+        self.carry_all(batch, &[]).await
+    }
+}
+
+impl CarryAll for Batches {
+    async fn carry_all(&self, batch: Vec<Received>, traces: &[Option<&Carried>]) -> Vec<Result<(), Failure>> {
         let mut results: Vec<Option<Result<(), Failure>>> = Vec::with_capacity(batch.len());
         for received in &batch {
             results.push(match self.push.skips(received) {
@@ -31,11 +41,15 @@ impl BatchHandler for Batches {
                 false => self.push.refuse(received).map(Err),
             });
         }
-        let sent = || batch.iter().zip(&results).filter(|(_, known)| known.is_none()).map(|(one, _)| one);
-        let answered = match sent().next() {
-            Some(_) => self.send(&sent().collect::<Vec<_>>()).await,
-            None => Vec::new(),
-        };
+        let traces = traces.iter().copied().chain(std::iter::repeat(None));
+        let sent: Vec<Sent<'_>> = batch
+            .iter()
+            .zip(traces)
+            .zip(&results)
+            .filter(|(_, known)| known.is_none())
+            .map(|(sent, _)| sent)
+            .collect();
+        let answered = if sent.is_empty() { Vec::new() } else { self.send(&sent).await };
         let mut answered = answered.into_iter();
         // There is an outcome for each that was sent.
         results.into_iter().filter_map(|known| known.or_else(|| answered.next())).collect()
@@ -43,16 +57,16 @@ impl BatchHandler for Batches {
 }
 
 impl Batches {
-    async fn send(&self, records: &[&Received]) -> Vec<Result<(), Failure>> {
+    async fn send(&self, records: &[Sent<'_>]) -> Vec<Result<(), Failure>> {
         let ids: Vec<_> =
-            records.iter().map(|one| event::origin(one, &self.push.group).to_string()).collect();
+            records.iter().map(|(one, _)| event::origin(one, &self.push.group).to_string()).collect();
         let (kind, body) = match self.format {
             BatchFormat::Ndjson => ("application/x-ndjson", self.lines(records)),
             BatchFormat::CloudEvents => ("application/cloudevents-batch+json", self.events(records)),
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let timeout = records.iter().map(|one| self.push.timeout(one)).max().unwrap_or_default();
+        let timeout = records.iter().map(|(one, _)| self.push.timeout(one)).max().unwrap_or_default();
         // The outcomes are in the body, so it is worth waiting for.
         let answer = match self.push.client.call(headers, Bytes::from(body), timeout, timeout).await {
             Ok(answer) => answer,
@@ -106,33 +120,37 @@ impl Batches {
         }
     }
 
-    fn lines(&self, records: &[&Received]) -> Vec<u8> {
+    fn lines(&self, records: &[Sent<'_>]) -> Vec<u8> {
         let mut body = Vec::new();
-        for one in records {
+        for (one, trace) in records {
             let origin = event::origin(one, &self.push.group);
-            body.extend_from_slice(line::record(one, &origin).to_string().as_bytes());
+            body.extend_from_slice(line::record(one, &origin, *trace).to_string().as_bytes());
             body.push(b'\n');
         }
         body
     }
 
-    fn events(&self, records: &[&Received]) -> Vec<u8> {
+    fn events(&self, records: &[Sent<'_>]) -> Vec<u8> {
         let mut body = vec![b'['];
-        for one in records {
+        for (one, trace) in records {
             if body.len() > 1 {
                 body.push(b',');
             }
-            self.event(one, &mut body);
+            self.event(one, *trace, &mut body);
         }
         body.push(b']');
         body
     }
 
     /// A record as a CloudEvent in JSON, its value as it is where it is JSON itself.
-    fn event(&self, one: &Received, body: &mut Vec<u8>) {
+    fn event(&self, one: &Received, trace: Option<&Carried>, body: &mut Vec<u8>) {
         let origin = event::origin(one, &self.push.group);
         let mut object: Map<String, Value> =
             event::attributes(one, &origin).into_iter().map(|(name, value)| (name, json!(value))).collect();
+        if let Some(trace) = trace {
+            // By the names of the CloudEvents extension for traces.
+            trace.tell(&mut object);
+        }
         object.insert("redriveattempt".to_owned(), json!(one.attempt()));
         object.insert("redriveheaders".to_owned(), json!(line::headers(one).to_string()));
         let mut key = Map::new();

@@ -23,6 +23,7 @@ use redrive_config::{Batch, Credentials, Http};
 use redrive_core::settings::{Endpoint, HttpVersion, Tombstones};
 
 use crate::Wrong;
+use crate::traces::{Carried, Carry, Traced, Tracer};
 use answer::Answer;
 use batch::Batches;
 use connect::Connect;
@@ -40,6 +41,7 @@ pub(crate) fn handled(
     configured: Subscription,
     http: &Http,
     subscription: &redrive_config::Subscription,
+    tracer: Option<Tracer>,
 ) -> Result<Subscription, Wrong> {
     let push = Push {
         client: Caller::new(http)?,
@@ -49,9 +51,15 @@ pub(crate) fn handled(
         max_body: http.max_body.get(),
     };
     let configured = configured.handler_name(http.url.to_string());
-    Ok(match http.batch {
-        None => configured.handler(push),
-        Some(Batch { records, format }) => configured.batch_handler(records, Batches { push, format }),
+    Ok(match (http.batch, tracer) {
+        (None, None) => configured.handler(push),
+        (None, Some(tracer)) => configured.handler(Traced { handler: push, tracer }),
+        (Some(Batch { records, format }), None) => {
+            configured.batch_handler(records, Batches { push, format })
+        }
+        (Some(Batch { records, format }), Some(tracer)) => {
+            configured.batch_handler(records, Traced { handler: Batches { push, format }, tracer })
+        }
     })
 }
 
@@ -144,16 +152,16 @@ impl Caller {
         Ok(Answer::read(response, self.max_answer, &self.clock, until).await)
     }
 
-    /// Posts something that nothing depends on; what is wrong is told in words.
+    /// Posts something that no record depends on; what comes back is the body of a good answer.
     pub(crate) async fn post(
         &self,
         headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
-    ) -> Result<(), String> {
-        let answer = self.call(headers, body, timeout, BODY).await;
-        let answered = answer.and_then(|answer| answer.outcome(self.clock.now().wall).result("http"));
-        answered.map_err(|failure| failure.outermost().message.clone())
+    ) -> Result<Bytes, Failure> {
+        let answer = self.call(headers, body, timeout, BODY).await?;
+        answer.outcome(self.clock.now().wall).result("http")?;
+        Ok(answer.body)
     }
 }
 
@@ -210,13 +218,23 @@ impl Push {
 
 impl Handler for Push {
     async fn handle(&self, received: Received) -> Result<(), Failure> {
+        self.carry(received, None).await
+    }
+}
+
+impl Carry for Push {
+    async fn carry(&self, received: Received, trace: Option<&Carried>) -> Result<(), Failure> {
         if self.skips(&received) {
             return Ok(());
         }
         if let Some(refused) = self.refuse(&received) {
             return Err(refused);
         }
-        let headers = event::headers(&received, &event::origin(&received, &self.group), received.attempt());
+        let mut headers =
+            event::headers(&received, &event::origin(&received, &self.group), received.attempt());
+        if let Some(trace) = trace {
+            trace.put(&mut headers);
+        }
         let (timeout, body) = (self.timeout(&received), received.value.clone().unwrap_or_default());
         let answer = self.client.call(headers, body, timeout, BODY).await?;
         answer.outcome(self.client.clock.now().wall).result("http")

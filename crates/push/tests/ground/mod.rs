@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses what it needs")]
 
+pub mod collector;
 pub mod raw;
 
 use std::time::Duration;

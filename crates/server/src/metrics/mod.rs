@@ -23,6 +23,9 @@ pub(crate) fn page(watched: &Watched) -> String {
     let dropped = "redrive_notify_dropped_total";
     page.family(dropped, "counter", "Events that whoever is notified did not get, of all subscriptions.");
     page.sample(dropped, &[], (watched.dropped_events)() as f64);
+    let dropped = "redrive_spans_dropped_total";
+    page.family(dropped, "counter", "Spans that the collector did not get, of all subscriptions.");
+    page.sample(dropped, &[], (watched.dropped_spans)() as f64);
     conventional(&mut page, &all);
     for metric in &plain::ALL {
         let kind = match metric.value {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use redrive::{Clock, Cluster, Running, Worker};
 use redrive_config::{Config, Handler, Subscription};
+use redrive_push::Traces;
 use redrive_server::{Listener, Subscription as Seen, Watched};
 
 use crate::config_file::ConfigFile;
@@ -47,19 +48,28 @@ impl Run {
             Ok(config) => open::settled(config),
             Err(exit) => return Ok(exit),
         };
-        let subscriptions = match open::handled(&config, &self.file.name()) {
+        let traces = match open::traces(&config, &self.file.name()) {
+            Ok(traces) => traces,
+            Err(exit) => return Ok(exit),
+        };
+        let subscriptions = match open::handled(&config, traces.as_ref(), &self.file.name()) {
             Ok(subscriptions) => subscriptions,
             Err(exit) => return Ok(exit),
         };
         logs::start(config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let exit = runtime.block_on(self.serve(config, subscriptions));
+        let exit = runtime.block_on(self.serve(config, subscriptions, traces));
         // Whoever still waits for a broker that is gone is not waited for.
         runtime.shutdown_background();
         exit
     }
 
-    async fn serve(&self, config: Config, subscriptions: Vec<redrive::Subscription>) -> io::Result<Exit> {
+    async fn serve(
+        &self,
+        config: Config,
+        subscriptions: Vec<redrive::Subscription>,
+        traces: Option<Traces>,
+    ) -> io::Result<Exit> {
         // Listened for before anything starts, so that no stop is missed.
         let mut signals = Signals::listen()?;
         let token = config.server.token.as_ref().map(|token| token.0.clone());
@@ -71,16 +81,21 @@ impl Run {
             Ok(cluster) => cluster,
             Err(exit) => return Ok(exit),
         };
+        if let Some(traces) = &traces {
+            traces.start();
+        }
         let running = match self.start(&config, &cluster, subscriptions) {
             Ok(running) => running,
             Err(error) => return Ok(open::not_started(&error)),
         };
         told::started(&config, &cluster, &listener);
         let _serving = listener.serve(watched(&config, &running));
-        let reloader = Reloader::new(self.file.clone(), config.clone(), running.control());
+        let reloader = Reloader::new(self.file.clone(), config.clone(), running.control(), traces);
         while let Signal::Reload = signals.next().await {
             reloader.reload();
         }
+        // Who has no more attempts to come lets the last spans go.
+        drop(reloader);
         Ok(stop(&config, running, signals).await)
     }
 
@@ -103,7 +118,11 @@ fn watched(config: &Config, running: &Running) -> Watched {
     let named = config.subscriptions.iter().zip(running.statuses());
     let seen =
         named.map(|(subscription, status)| Seen { name: subscription.name.clone(), status: status.clone() });
-    Watched { subscriptions: seen.collect(), dropped_events: redrive_push::dropped_events }
+    Watched {
+        subscriptions: seen.collect(),
+        dropped_events: redrive_push::dropped_events,
+        dropped_spans: redrive_push::dropped_spans,
+    }
 }
 
 /// What runs may end; whoever asks a second time does not want to wait for it.

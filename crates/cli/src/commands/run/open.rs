@@ -3,6 +3,7 @@
 use redrive::Cluster;
 use redrive_broker::Error as BrokerError;
 use redrive_config::{Brokers, Config};
+use redrive_push::{BadHandler, Traces};
 use redrive_server::Error as ServerError;
 
 use crate::exit::Exit;
@@ -16,18 +17,32 @@ pub(super) fn settled(mut config: Config) -> Config {
     config
 }
 
+/// Where spans go, if the file says so.
+pub(super) fn traces(config: &Config, file: &str) -> Result<Option<Traces>, Exit> {
+    let traces = config.traces.as_ref().map(|traces| Traces::new(traces, config.service.as_deref()));
+    traces.transpose().map_err(|error| {
+        say_bad(&error, file);
+        Exit::Config
+    })
+}
+
 /// The subscriptions with their handlers; everything that is wrong with those is told at once.
-pub(super) fn handled(config: &Config, file: &str) -> Result<Vec<redrive::Subscription>, Exit> {
+pub(super) fn handled(
+    config: &Config,
+    traces: Option<&Traces>,
+    file: &str,
+) -> Result<Vec<redrive::Subscription>, Exit> {
     let (mut subscriptions, mut is_good) = (Vec::new(), true);
     for subscription in &config.subscriptions {
-        match redrive_push::handled(subscription) {
+        let handled = match traces {
+            None => redrive_push::handled(subscription),
+            Some(traces) => redrive_push::traced(subscription, traces),
+        };
+        match handled {
             Ok(subscription) => subscriptions.push(subscription),
             Err(error) => {
                 is_good = false;
-                screen::say(&format!(
-                    "error: {file}: {}: {}\nhelp: {}",
-                    error.subscription, error.what, error.remedy
-                ));
+                say_bad(&error, file);
             }
         }
     }
@@ -38,6 +53,11 @@ pub(super) fn handled(config: &Config, file: &str) -> Result<Vec<redrive::Subscr
         return Err(Exit::Config);
     }
     if is_good { Ok(subscriptions) } else { Err(Exit::Config) }
+}
+
+fn say_bad(error: &BadHandler, file: &str) {
+    let BadHandler { subscription, what, remedy } = error;
+    screen::say(&format!("error: {file}: {subscription}: {what}\nhelp: {remedy}"));
 }
 
 /// The cluster; if it is inside, with the topics that are consumed.

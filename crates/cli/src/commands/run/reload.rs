@@ -2,6 +2,7 @@
 
 use redrive::Control;
 use redrive_config::Config;
+use redrive_push::Traces;
 use tracing::{error, info};
 
 use super::open;
@@ -12,11 +13,12 @@ pub(super) struct Reloader {
     file: ConfigFile,
     config: Config,
     control: Control,
+    traces: Option<Traces>,
 }
 
 impl Reloader {
-    pub(super) fn new(file: ConfigFile, config: Config, control: Control) -> Self {
-        Self { file, config, control }
+    pub(super) fn new(file: ConfigFile, config: Config, control: Control, traces: Option<Traces>) -> Self {
+        Self { file, config, control, traces }
     }
 
     /// Takes the file over; if anything about it is wrong, or cannot be changed while the process runs, nothing
@@ -40,7 +42,12 @@ impl Reloader {
         if refused.is_empty() {
             match self.control.reload(&config.subscriptions) {
                 Ok(changed) if changed.is_empty() => info!(file, "reloaded: nothing differs"),
-                Ok(changed) => info!(file, changed = changed.join("; "), "reloaded"),
+                Ok(changed) => {
+                    if let Some(traces) = &self.traces {
+                        traces.reload(&config.subscriptions);
+                    }
+                    info!(file, changed = changed.join("; "), "reloaded");
+                }
                 Err(unchangeable) => refused = unchangeable.0,
             }
         }
@@ -64,6 +71,7 @@ impl Reloader {
             ("service", old.service != new.service),
             ("server", old.server != new.server),
             ("log", old.log != new.log),
+            ("traces", old.traces != new.traces),
         ];
         differs.iter().filter(|(_, differs)| *differs).map(|(key, _)| format!("{key} differs")).collect()
     }

@@ -11,6 +11,9 @@ pub(super) fn started(config: &Config, cluster: &Cluster, listener: &Listener) {
     for subscription in &config.subscriptions {
         screen::say(&line(subscription));
     }
+    if let Some(traces) = &config.traces {
+        screen::say(&format!("a span of each attempt to {}", traces.endpoint.url));
+    }
     let address = listener.address();
     screen::say(&format!(
         "metrics at http://{address}/metrics, readiness at /readyz, state at /api/v1/subscriptions; Ctrl-C stops"
