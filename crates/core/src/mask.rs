@@ -27,6 +27,18 @@ pub struct Mask {
     pub headers: Vec<String>,
     /// What these expressions match.
     pub patterns: Vec<Pattern>,
+    /// These texts, whatever the record is.
+    pub texts: Vec<Hidden>,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(STARS)
+    }
 }
 
 /// A JSON pointer (RFC 6901): empty for all of it, or beginning with a slash.
@@ -37,7 +49,7 @@ impl Mask {
     /// Whether it hides nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.json.is_empty() && self.headers.is_empty() && self.patterns.is_empty()
+        self.json.is_empty() && self.headers.is_empty() && self.patterns.is_empty() && self.texts.is_empty()
     }
 
     /// The same failure of this record without what is not to be repeated.
@@ -65,7 +77,7 @@ impl Mask {
 
     /// Every text of the record that is not to be repeated, the longest first: one may be a part of another.
     fn secrets(&self, record: &Record) -> Vec<String> {
-        let mut secrets = Vec::new();
+        let mut secrets: Vec<_> = self.texts.iter().map(|text| text.0.clone()).collect();
         let is_named = |name: &str| self.headers.iter().any(|other| other.eq_ignore_ascii_case(name));
         for header in record.headers.iter().filter(|header| is_named(&header.name)) {
             let value = header.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
@@ -169,6 +181,7 @@ mod tests {
             json: json.iter().map(|text| text.parse().unwrap()).collect(),
             headers: headers.iter().map(ToString::to_string).collect(),
             patterns: patterns.iter().map(|text| text.parse().unwrap()).collect(),
+            texts: Vec::new(),
         }
     }
 
@@ -185,6 +198,13 @@ mod tests {
         texts.dedup();
         assert_eq!(texts.len(), 1, "every text is masked alike: {texts:?}");
         texts.remove(0)
+    }
+
+    #[test]
+    fn what_is_nobodys_business_is_hidden_whatever_the_record_is() {
+        let mask = Mask { texts: vec![Hidden("hunter2".to_owned())], ..Mask::default() };
+        assert_eq!(said(&mask, "bad token hunter2", &record(b"x", Headers::default())), "bad token ***");
+        assert!(!format!("{mask:?}").contains("hunter2"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Outcome {
         }
     }
 
-    fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         let failed = self.class.is_some() || self.follows.is_some() || self.misunderstood.is_some();
         match self.status {
             Some(status) => (200..300).contains(&status),
@@ -119,7 +119,8 @@ pub(crate) fn of_status(status: u16) -> Class {
 
 /// So many seconds, if it can be a time at all.
 pub(crate) fn seconds(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok()
+    // No wait at all is what the policy is for: an endpoint that is down would be called without end.
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())
 }
 
 /// The text, on one line, cut at a character and marked if it is longer than `most` bytes.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -144,6 +145,12 @@ async fn all(State(shared): State<Arc<Shared>>) -> Response {
     subscriptions::all(&shared.watched)
 }
 
-async fn one(State(shared): State<Arc<Shared>>, Path((topic, group)): Path<(String, String)>) -> Response {
-    subscriptions::one(&shared.watched, &topic, &group)
+async fn one(
+    State(shared): State<Arc<Shared>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+) -> Response {
+    match named {
+        Ok(Path((topic, group))) => subscriptions::one(&shared.watched, &topic, &group),
+        Err(error) => answer::problem(error.status(), &error.body_text()),
+    }
 }

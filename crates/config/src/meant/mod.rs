@@ -125,7 +125,7 @@ pub struct ShelfLimits {
 /// Checks everything that was typed; the configuration is meaningless if an error is among the problems.
 pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     let mut problems = Vec::new();
-    let kafka = Kafka::from_typed(file.kafka.as_ref().map(|kafka| &kafka.value));
+    let kafka = Kafka::from_typed(file.kafka.as_ref().map(|kafka| &kafka.value), &mut problems);
     let defaults = file.defaults.as_ref().map(|defaults| &defaults.value);
     let typed = file.subscription.iter().flat_map(|list| &list.value);
     let global = rules::global(defaults, &mut problems);
@@ -149,7 +149,7 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
 }
 
 impl Kafka {
-    fn from_typed(typed: Option<&typed::Kafka>) -> Self {
+    fn from_typed(typed: Option<&typed::Kafka>, problems: &mut Vec<Problem>) -> Self {
         let brokers = typed.and_then(|kafka| kafka.brokers.as_ref()).map(|brokers| brokers.value.0.as_str());
         let brokers = match brokers.unwrap_or_default() {
             "embedded" => Brokers::Embedded,
@@ -157,7 +157,12 @@ impl Kafka {
         };
         let properties = typed.and_then(|kafka| kafka.properties.as_ref());
         let properties = properties.map(|properties| properties.value.0.clone()).unwrap_or_default();
-        let listen = typed.and_then(|kafka| kafka.listen.as_ref()).map(|listen| listen.value);
+        let listen = typed.and_then(|kafka| kafka.listen.as_ref());
+        if let Some(listen) = listen.filter(|listen| !listen.value.ip().is_loopback()) {
+            let message = "the embedded broker asks nobody who they are: others must not reach it".to_owned();
+            problems.push(Problem::error(listen.span.clone(), message).help("listen on 127.0.0.1"));
+        }
+        let listen = listen.map(|listen| listen.value);
         let data = typed.and_then(|kafka| kafka.data.as_ref()).map(|data| PathBuf::from(&data.value.0));
         Self { brokers, properties, listen: listen.unwrap_or(process::BROKER), data }
     }

@@ -127,12 +127,19 @@ impl Answer {
             return wait.parse().ok().and_then(seconds);
         }
         let date = |text: &str| {
-            let read = jiff::fmt::rfc2822::parse(text).ok()?;
-            Some(Timestamp::from_millis(read.timestamp().as_millisecond()))
+            let imf = jiff::fmt::rfc2822::parse(text).map(|read| read.timestamp());
+            // Two older forms that whoever reads HTTP has to know.
+            let older = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].into_iter();
+            let mut older = older.filter_map(|form| {
+                let read = jiff::civil::DateTime::strptime(form, text).ok()?;
+                Some(read.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+            });
+            let read = imf.ok().or_else(|| older.next())?;
+            Some(Timestamp::from_millis(read.as_millisecond()))
         };
         // By the clock of whoever wrote both, if possible.
         let theirs = self.headers.get(DATE).and_then(|value| value.to_str().ok()).and_then(date);
-        Some(date(wait)?.since(theirs.unwrap_or(now)))
+        seconds(date(wait)?.since(theirs.unwrap_or(now)).as_secs_f64())
     }
 }
 
@@ -162,12 +169,15 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let wait = |headers: &[(&'static str, &str)]| failure(503, headers, "").retry_after;
         assert_eq!(wait(&[("retry-after", "120")]), Some(Duration::from_secs(120)));
-        assert_eq!(wait(&[("retry-after", "0")]), Some(Duration::ZERO));
+        assert_eq!(wait(&[("retry-after", "0")]), None, "the policy's wait");
         assert_eq!(wait(&[("retry-after", "Fri, 15 Jan 2027 08:00:07 GMT")]), Some(Duration::from_secs(7)));
         let skewed =
             [("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), ("date", "Sun, 06 Nov 1994 08:49:07 GMT")];
         assert_eq!(wait(&skewed), Some(Duration::from_secs(30)));
-        assert_eq!(wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), Some(Duration::ZERO));
+        assert_eq!(wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), None);
+        for older in ["Friday, 15-Jan-27 08:00:07 GMT", "Fri Jan 15 08:00:07 2027"] {
+            assert_eq!(wait(&[("retry-after", older)]), Some(Duration::from_secs(7)), "{older}");
+        }
         for nonsense in ["-1", "soon", "", "1e9", "99999999999999999999999"] {
             let wait = wait(&[("retry-after", nonsense)]);
             assert!(wait.is_none_or(|wait| wait > Duration::from_secs(1 << 40)), "{nonsense}: {wait:?}");

@@ -90,11 +90,14 @@ impl Batches {
 
     /// What the answer says of single records, by id. It matters only where the answer as a whole says done.
     fn outcomes(&self, answer: &Answer) -> Result<HashMap<String, Outcome>, Failure> {
-        let is_lines = match answer.media_type().as_str() {
-            "application/json" => false,
-            "application/x-ndjson" | "application/jsonl" => true,
-            _ => return Ok(HashMap::new()),
-        };
+        // Whatever it is called: an answer that looks like outcomes must not be taken for a mere yes.
+        let looks_like_it = matches!(answer.body.trim_ascii_start().first(), Some(b'{' | b'['));
+        if answer.body.trim_ascii().is_empty() && matches!(answer.end, End::Whole) {
+            return Ok(HashMap::new());
+        }
+        if !looks_like_it && !says_json(&answer.media_type()) {
+            return Ok(HashMap::new());
+        }
         let endpoint = &self.push.client.endpoint;
         let unknown = match &answer.end {
             End::Whole => None,
@@ -108,7 +111,7 @@ impl Batches {
             }
             End::Broken(error) => Some(fault::broken_off(endpoint, error)),
         };
-        match (unknown, by_id(&answer.body, is_lines)) {
+        match (unknown, by_id(&answer.body)) {
             (None, Ok(outcomes)) => Ok(outcomes),
             // The whole says that all of them failed, and why.
             _ if !answer.status.is_success() => Ok(HashMap::new()),
@@ -193,23 +196,31 @@ fn is_json(kind: &str) -> bool {
     kind.ends_with("/json") || kind.ends_with("+json")
 }
 
-/// The outcomes in a body, by id: a list, or a line for each. Any other JSON says nothing of single records.
-fn by_id(body: &[u8], is_lines: bool) -> Result<HashMap<String, Outcome>, String> {
-    let read = match is_lines {
-        true => serde_json::Deserializer::from_slice(body).into_iter().collect::<Result<_, _>>(),
-        false if body.is_empty() => Ok(Vec::new()),
-        false => serde_json::from_slice(body).map(|value| match value {
+/// Whether a media type says that outcomes are meant.
+fn says_json(kind: &str) -> bool {
+    is_json(kind) || kind.ends_with("ndjson") || kind.ends_with("jsonl") || kind.ends_with("json-seq")
+}
+
+/// The outcomes in a body, by id: a list, or a line for each. Anything else is not understood, and so not done.
+fn by_id(body: &[u8]) -> Result<HashMap<String, Outcome>, String> {
+    let read: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(body).into_iter().collect();
+    let mut outcomes = HashMap::new();
+    for value in read.map_err(|error| error.to_string())? {
+        let list = match value {
             Value::Array(list) => list,
-            one if one.get("id").is_some() => vec![one],
-            _ => Vec::new(),
-        }),
-    };
-    let read: Vec<Value> = read.map_err(|error| error.to_string())?;
-    let outcome = |one: &Value| {
-        let id = one.get("id").and_then(Value::as_str).ok_or("one of them has no id")?;
-        Ok((id.to_owned(), Outcome::from_json(one)))
-    };
-    read.iter().map(outcome).collect()
+            one => vec![one],
+        };
+        for one in list {
+            let id = one.get("id").and_then(Value::as_str).ok_or("one of them has no id")?;
+            let outcome = Outcome::from_json(&one);
+            // Of two about one record, the one that failed counts.
+            let failed = outcomes.get(id).is_some_and(|before: &Outcome| !before.is_done());
+            if !failed {
+                outcomes.insert(id.to_owned(), outcome);
+            }
+        }
+    }
+    Ok(outcomes)
 }
 
 #[cfg(test)]
@@ -217,24 +228,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_a_list_or_lines_and_any_other_json_says_nothing_of_single_records() {
-        let ids = |body: &str, is_lines| {
-            let outcomes = by_id(body.as_bytes(), is_lines);
+    fn outcomes_are_a_list_or_lines_and_any_other_json_is_not_understood() {
+        let ids = |body: &str| {
+            let outcomes = by_id(body.as_bytes());
             outcomes.map(|outcomes| {
                 let mut ids: Vec<_> = outcomes.into_keys().collect();
                 ids.sort();
                 ids.join(" ")
             })
         };
-        assert_eq!(ids(r#"[{"id": "a"}, {"id": "b", "status": 500}]"#, false).as_deref(), Ok("a b"));
-        assert_eq!(ids("{\"id\": \"a\"}\n\n{\"id\": \"b\"}\n", true).as_deref(), Ok("a b"));
-        assert_eq!(ids(r#"{"id": "a"}"#, false).as_deref(), Ok("a"));
-        for nothing in ["", "{}", "null", "[]", r#"{"ok": true}"#, "\"thanks\""] {
-            assert_eq!(ids(nothing, false).as_deref(), Ok(""), "{nothing}");
+        assert_eq!(ids(r#"[{"id": "a"}, {"id": "b", "status": 500}]"#).as_deref(), Ok("a b"));
+        assert_eq!(ids("{\"id\": \"a\"}\n\n{\"id\": \"b\"}\n").as_deref(), Ok("a b"));
+        assert_eq!(ids(r#"{"id": "a"}"#).as_deref(), Ok("a"));
+        assert_eq!(ids("[]").as_deref(), Ok(""));
+        let odd = ["{", "{}", "null", "false", "5", "\"thanks\"", "thanks", "[5]"];
+        let more = [r#"{"ok": true}"#, r#"{"status": 500}"#, r#"[{"status": 500}]"#, r#"[{"id": 7}]"#];
+        for odd in odd.into_iter().chain(more) {
+            assert!(ids(odd).is_err(), "{odd}");
         }
-        for odd in ["{", r#"[{"status": 500}]"#, r#"[{"id": 7}]"#, "[5]"] {
-            assert!(ids(odd, false).is_err(), "{odd}");
+    }
+
+    #[test]
+    fn of_two_outcomes_the_one_that_failed_counts() {
+        for body in
+            ["[{\"id\":\"a\",\"status\":422},{\"id\":\"a\"}]", "{\"id\":\"a\"}{\"id\":\"a\",\"status\":422}"]
+        {
+            assert!(!by_id(body.as_bytes()).unwrap()["a"].is_done(), "{body}");
         }
-        assert!(ids("thanks", true).is_err());
     }
 }

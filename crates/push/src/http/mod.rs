@@ -14,12 +14,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Method, Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redrive::{Class, Clock, Failure, Handler, Received, Subscription};
 use redrive_config::{Batch, Credentials, Http};
+use redrive_core::mask::{Hidden, Mask};
 use redrive_core::settings::{Endpoint, HttpVersion, Tombstones};
 
 use crate::Wrong;
@@ -50,7 +51,9 @@ pub(crate) fn handled(
         tombstones: http.tombstones,
         max_body: http.max_body.get(),
     };
-    let configured = configured.handler_name(http.url.to_string());
+    // An endpoint that repeats what it was sent must not have it written down.
+    let mask = Mask { texts: secrets(http), ..subscription.mask.clone() };
+    let configured = configured.handler_name(http.url.to_string()).mask(mask);
     Ok(match (http.batch, tracer) {
         (None, None) => configured.handler(push),
         (None, Some(tracer)) => configured.handler(Traced { handler: push, tracer }),
@@ -129,7 +132,10 @@ impl Caller {
             headers.extend(HeaderValue::try_from(signature).ok().map(|value| (SIGNATURE, value)));
         }
         headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let length = body.len();
         let mut request = Request::new(Full::new(body));
+        // Also where there is no body, which many a server would wait for otherwise.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
@@ -166,6 +172,21 @@ impl Caller {
 }
 
 const SIGNATURE: HeaderName = HeaderName::from_static("redrive-signature");
+
+/// What is sent with every request and is nobody else's business. Very short ones would hide half of every text.
+fn secrets(http: &Http) -> Vec<Hidden> {
+    let mut secrets: Vec<String> = http.headers.iter().map(|header| header.value.clone()).collect();
+    secrets.extend(http.signature_secret.as_ref().map(|secret| secret.0.clone()));
+    match &http.credentials {
+        Some(Credentials::Bearer(token)) => secrets.push(token.0.clone()),
+        Some(Credentials::Basic(pair)) => {
+            secrets.push(STANDARD.encode(&pair.0));
+            secrets.extend(pair.0.split_once(':').map(|(_, password)| password.to_owned()));
+        }
+        None => {}
+    }
+    secrets.into_iter().filter(|secret| secret.len() >= 4).map(Hidden).collect()
+}
 
 /// The headers that every request to this endpoint carries. Their values are not shown, whatever is wrong.
 fn always(http: &Http) -> Result<HeaderMap, Wrong> {
