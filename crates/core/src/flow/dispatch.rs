@@ -16,6 +16,10 @@ impl Flow {
     pub fn advance(&mut self, now: Now) {
         self.wall = now.wall;
         self.wake(now.steady);
+        if !self.stopping {
+            // Originals expire whether anything may start or not.
+            self.roll_forward(now);
+        }
         if self.stopping || self.paused {
             return;
         }
@@ -23,7 +27,6 @@ impl Flow {
             self.probe(now.steady);
         }
         if !self.gates.contains_key(&None) {
-            self.roll_forward(now);
             self.read_ahead(now);
             self.release(now);
             self.dispatch();

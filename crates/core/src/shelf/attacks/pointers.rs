@@ -259,3 +259,15 @@ fn a_record_that_does_not_fit_waits_as_a_pointer_and_is_not_carried_with_its_pay
     next.recall(None);
     assert_eq!(next.burying.len(), 1, "its original is gone: a letter says so");
 }
+
+#[test]
+fn a_pause_does_not_let_originals_expire() {
+    let mut log = Log::default();
+    let mut owner = with_one_waiting(for_an_hour(), &mut log);
+    owner.flow.pause(true);
+    owner.pass_time(55 * MINUTE, &log);
+    assert_eq!((owner.recalling.as_slice(), owner.handling()), ([0].as_slice(), vec![]));
+    owner.recall(Some(&produced(0, "a", START)));
+    owner.write(&mut log);
+    assert!(!last_wait(&log).is_pointer());
+}
