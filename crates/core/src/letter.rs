@@ -87,17 +87,9 @@ impl Writer {
         trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() }).or(named);
         let mut headers = record.headers.clone();
         trail.write(&mut headers);
-        Letter {
-            origin: record.at.clone(),
-            timestamp: record.timestamp,
-            key: record.key.clone(),
-            value: record.value.clone(),
-            headers,
-        }
+        Letter::of(record, headers)
     }
-}
 
-impl Writer {
     /// The letter of a record of a shelf that is no entry: its bytes as they are, and all of its headers.
     #[must_use]
     pub fn of_entry(&self, record: &Record, error: &BadEntry, now: Timestamp) -> Letter {
@@ -118,7 +110,13 @@ impl Writer {
         for header in ours.iter() {
             headers.set(&header.name, header.value.clone().unwrap_or_default());
         }
-        Letter {
+        Letter::of(record, headers)
+    }
+}
+
+impl Letter {
+    fn of(record: &Record, headers: Headers) -> Self {
+        Self {
             origin: record.at.clone(),
             timestamp: record.timestamp,
             key: record.key.clone(),
@@ -126,9 +124,7 @@ impl Writer {
             headers,
         }
     }
-}
 
-impl Letter {
     /// The same letter with less in it. `expires` is when the original is gone, if that is known.
     #[must_use]
     pub fn shrunk(mut self, size: Size, expires: Option<Timestamp>) -> Self {

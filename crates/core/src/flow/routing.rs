@@ -18,10 +18,6 @@ use crate::record::Record;
 use crate::route::{History, Reason, Route};
 use crate::shelf::Stage;
 
-/// The longest pause of an outage that a failure may ask for, and the longest wait: whatever it says, somebody looks
-/// again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// The shortest pause of an outage.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -76,8 +72,7 @@ impl Flow {
         let (class, _) = self.settings.rules.classify(&failure, subject);
         self.counts.failed[class as usize] += 1;
         let undecodable = failure.undecodable;
-        let asked = failure.retry_after.map(|asked| asked.min(LONGEST_WAIT));
-        let asked_of_outage = asked.map(|asked| asked.min(LONGEST_PAUSE));
+        let asked = failure.retry_after;
         let past = match ticket.past.take() {
             Some(past) => Box::new(Past { failure, class, ..*past }),
             None => {
@@ -99,9 +94,6 @@ impl Flow {
         let mut route = match behind {
             // It has no delay of its own: it is tried when that one is complete.
             Some(_) => Route::Shelve { due: now.wall },
-            None if class == Class::Outage => {
-                self.settings.rules.route(class, asked_of_outage, &past.history, now.wall)
-            }
             None => self.settings.rules.route(class, asked, &past.history, now.wall),
         };
         if undecodable && route == Route::Bury(Reason::Permanent) {
@@ -114,7 +106,7 @@ impl Flow {
                 None => self.surge.failed(&without_lane(&ticket.record), now.steady),
             };
             if surge {
-                route = self.settings.rules.route(Class::Outage, asked_of_outage, &past.history, now.wall);
+                route = self.settings.rules.route(Class::Outage, asked, &past.history, now.wall);
             }
         }
         past.history = past.history.clone().after(&route, now.wall);

@@ -109,9 +109,7 @@ impl Lane {
             Self::Own(key) => Some(key),
         }
     }
-}
 
-impl Lane {
     /// The key in memory of its own, of a record that is.
     pub(super) fn detached(&self, record: &Record) -> Option<Bytes> {
         match self {

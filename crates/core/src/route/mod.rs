@@ -104,6 +104,11 @@ pub struct Rules {
     pub strategy: Strategy,
 }
 
+/// The longest wait that a failure may ask for: whatever it says, somebody looks again.
+const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 3_600);
+/// The same for an outage, which stops everybody.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
 impl Rules {
     /// The class of a failure and the policy that goes with it.
     #[must_use]
@@ -122,10 +127,11 @@ impl Rules {
         // Used-up tries lead from class to class, and a circle leads nowhere: each is asked once.
         for _ in Class::ALL {
             let retry = history.retries.next(stage);
-            let asked = match stage {
-                Class::NotReady => asked.map(|wait| self.strategy.rounded(wait)),
-                Class::Permanent | Class::Transient | Class::Outage => asked,
-            };
+            let asked = asked.map(|wait| match stage {
+                Class::NotReady => self.strategy.rounded(wait.min(LONGEST_WAIT)),
+                Class::Permanent | Class::Transient => wait.min(LONGEST_WAIT),
+                Class::Outage => wait.min(LONGEST_PAUSE),
+            });
             match self.policies[stage].next(retry, elapsed, asked, Seed::of(&history.origin)) {
                 Next::After(wait) => return self.wait(stage, wait, now),
                 Next::UsedUp if stage == Class::Permanent => reason = Reason::Permanent,

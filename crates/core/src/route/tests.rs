@@ -197,6 +197,18 @@ fn a_wait_between_two_rungs_takes_the_longer_one_and_neither_is_early_nor_outlas
 }
 
 #[test]
+fn a_failure_may_not_ask_for_ever() {
+    let rules = rules(policies("list(1s)", "list(1s x9)", "list(1s)"), PerClass::default());
+    let asked = |class| {
+        let asked = Some(Duration::from_secs(u64::MAX / 1_000));
+        shown(&rules.route(class, asked, &past(0, 0, 0, 0), NOW))
+    };
+    assert_eq!(asked(Class::Outage), "block 3600s");
+    assert_eq!(asked(Class::Transient), "again in 31622400s");
+    assert_eq!(asked(Class::NotReady), "shelve 31622400s");
+}
+
+#[test]
 fn a_delay_as_long_as_a_bucket_goes_into_it() {
     let source = "orders".parse().unwrap();
     let service =

@@ -101,15 +101,9 @@ impl Wait {
     }
 
     pub(super) fn read(record: &Record) -> Result<Self, String> {
-        let ours: Headers = record
-            .headers
-            .iter()
-            .filter(|header| Name::of(&header.name).is_some())
-            .map(|header| (header.name.clone(), header.value.clone()))
-            .collect();
-        let brief = || Trail::brief(&ours).map_err(|error| error.to_string());
         // What cannot be read of its failures must not keep it from being tried again.
-        let trail = Trail::read(&ours).or_else(|_| brief())?;
+        let trail = Trail::read(&record.headers).or_else(|_| Trail::brief(&record.headers));
+        let trail = trail.map_err(|error| error.to_string())?;
         let at = trail.origin.clone().ok_or("it has no origin")?;
         let users = record.headers.iter().filter(|one| one.name != ENTRY && Name::of(&one.name).is_none());
         let users = users.map(|header| {
