@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What tools/kafka and tools/postgres share; sourced, not run.
-# Each tool defines stop_instance DIR, show_instance DIR and log_file [N].
+# What the tools share; sourced, not run.
+# tools/kafka and tools/postgres define stop_instance DIR, show_instance DIR and log_file [N].
 set -euo pipefail
 shopt -s nullglob
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -76,6 +76,40 @@ get() { # PACKAGE...: installs Debian's packages, or says that it can't
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } \
     </dev/null >&2 || die 69 "missing: $*; apt-get could not install them (see above; is there a network?)"
 }
+
+find_java() { # the first that is new enough, as $java
+  for java in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} "$(command -v java)" /usr/lib/jvm/*/bin/java; do
+    if [[ -x $java && $("$java" -version 2>&1) =~ version\ \"([0-9]+) ]] &&
+      ((BASH_REMATCH[1] >= 17)) && "${@:-true}"; then return; fi
+  done
+  return 1
+}
+# WHAT PACKAGE [TEST...]: a Java that passes the test as $java, and what tools/TOOL.d/pom.xml lists as $jars.
+class_path() {
+  local jar found cached out need=()
+  cached=$root/.run/cache/$tool-$(cksum <"$root/tools/$tool.d/pom.xml" | cut -d' ' -f1).classpath
+  if [[ -e $cached ]]; then IFS=: read -ra found <"$cached"; else found=(none); fi
+  for jar in "${found[@]}"; do if [[ ! -e $jar ]]; then found=(); break; fi; done
+  find_java "${@:3}" || need+=("$2")
+  ((${#found[@]})) || command -v mvn >/dev/null || need+=(maven)
+  if ((${#need[@]})); then get "${need[@]}"; fi
+  find_java "${@:3}" || die 69 "missing: Java 17 or newer (this Debian's $2 is older)"
+  if ((${#found[@]} == 0)); then
+    say "fetching $1 with Maven"
+    mkdir -p "${cached%/*}"
+    out=$(mvn -q -B -f "$root/tools/$tool.d/pom.xml" dependency:build-classpath -Dmdep.outputFile="$cached.new" </dev/null 2>&1) || {
+      tail -n 15 <<<"$out" >&2
+      die 69 "Maven could not fetch $1 (above): it needs Maven Central, or a ~/.m2 with what tools/$tool.d/pom.xml lists"
+    }
+    echo >>"$cached.new" # `read` wants a whole line
+    mv "$cached.new" "$cached"
+  fi
+  # shellcheck disable=SC2034 # for the tool
+  jars=$(<"$cached")
+}
+# For programs that end soon: starting fast matters more than running fast.
+# shellcheck disable=SC2034 # for the tools
+quick=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m)
 
 # shellcheck disable=SC2034 # each tool uses its own
 parse() { # ALLOWED COUNT ARGUMENT...: options into variables of their names, up to COUNT others into $args
