@@ -12,3 +12,7 @@ pub(crate) fn nanos() -> u64 {
 pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
+
+pub(crate) fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}

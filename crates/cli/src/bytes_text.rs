@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+pub(crate) use redrive_letters::query::named;
+
 /// The text, if a terminal can show it as it is.
 pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
@@ -22,16 +24,6 @@ pub(crate) fn line(bytes: &[u8]) -> String {
         Some(text) => text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\""),
         None => format!("0x{}", hex(bytes)),
     }
-}
-
-/// Bytes that a person names: as text, or as `0x` and hexadecimal digits. Each that it may mean.
-pub(crate) fn named(text: &str) -> Vec<Vec<u8>> {
-    let digits = text.strip_prefix("0x").filter(|digits| digits.len() % 2 == 0 && digits.is_ascii());
-    let decoded = digits.and_then(|digits| {
-        let pairs = (0..digits.len()).step_by(2);
-        pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect::<Option<Vec<u8>>>()
-    });
-    [text.as_bytes().to_vec()].into_iter().chain(decoded).collect()
 }
 
 /// The beginning of a text, and a sign that there is more.

@@ -29,6 +29,13 @@ impl ClusterArgs {
         Ok((settings, Some(config)))
     }
 
+    /// What a command says to work with the same file and cluster.
+    pub(crate) fn flags(&self, file: Option<String>) -> String {
+        let file = file.map(|file| format!("-c {file}"));
+        let brokers = self.brokers.as_ref().map(|brokers| format!("--brokers {brokers}"));
+        file.into_iter().chain(brokers).collect::<Vec<_>>().join(" ")
+    }
+
     /// How to reach the cluster; `None` if it is the embedded broker of a process that is not this one.
     pub(crate) fn settings(&self, config: &Config) -> Option<Settings> {
         let brokers = match (&self.brokers, &config.kafka.brokers) {

@@ -7,6 +7,8 @@ mod config_file;
 mod exit;
 mod handler_text;
 mod human;
+mod letters;
+mod output;
 mod screen;
 mod table;
 mod when;
@@ -33,11 +35,13 @@ struct Cli {
 const EXAMPLES: &str = "Examples:
   redrive demo                                     what it is, in a minute
   redrive run -c redrive.toml                      push records to endpoints in any language
+  redrive status -c redrive.toml                   what is wrong now, and what mends it
   redrive explain 'exponential(1s..60s x2, 120)'   what a retry policy does
   redrive check -c redrive.toml                    what is wrong with a file, or what it means
   redrive topics plan -c redrive.toml              what would be created or changed, and why
   redrive acls -c redrive.toml -o commands         what a worker must be allowed to do
   redrive delayed list -c redrive.toml             what waits, for what and until when
+  redrive dlq groups -c redrive.toml               what fails, by its cause
   redrive send orders --key 7 --value hi --in 10m  a record for a topic, at a time
   redrive broker --data ./data --topic orders:3    a Kafka broker for this machine
   redrive completions bash > /etc/bash_completion.d/redrive
@@ -48,6 +52,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 4 nothing matched, 7
 enum Command {
     /// Run the subscriptions of a configuration, until it is told to stop
     Run(commands::run::Run),
+    /// Say what is wrong now, and what mends it
+    Status(Box<commands::status::StatusCommand>),
     /// Start nothing new of a subscription, on every instance and across restarts
     Pause(commands::pause::PauseCommand),
     /// Let a paused subscription go on, on every instance
@@ -64,8 +70,14 @@ enum Command {
     Acls(commands::acls::Acls),
     /// See what waits on a shelf, and release, reschedule or cancel it
     Delayed(Box<commands::delayed::DelayedCommand>),
+    /// Find dead letters, whoever wrote them, send them back or clean them up
+    Dlq(Box<commands::dlq::DlqCommand>),
     /// Send a record to a topic, now or at a time
     Send(Box<commands::send::Send>),
+    /// See the jobs that send letters back, and steer them from any machine
+    Replay(Box<commands::replay::ReplayCommand>),
+    /// Show who did what to letters, when and why, and find out whether that was tampered with
+    Journal(commands::journal::JournalCommand),
     /// Run the embedded broker on its own
     Broker(commands::broker::BrokerCommand),
     /// Print the JSON schema of the configuration file, for editors
@@ -77,6 +89,7 @@ enum Command {
 fn main() -> ExitCode {
     let run = match Cli::parse().command {
         Command::Run(run) => run.run(),
+        Command::Status(status) => status.run(),
         Command::Pause(pause) => pause.run(),
         Command::Resume(resume) => resume.run(),
         Command::Check(check) => check.run(),
@@ -85,7 +98,10 @@ fn main() -> ExitCode {
         Command::Topics(topics) => topics.run(),
         Command::Acls(acls) => acls.run(),
         Command::Delayed(delayed) => delayed.run(),
+        Command::Dlq(dlq) => dlq.run(),
         Command::Send(send) => send.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::Journal(journal) => journal.run(),
         Command::Broker(broker) => broker.run(),
         Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),

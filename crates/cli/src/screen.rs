@@ -1,10 +1,11 @@
 //! What goes to the terminal: colours where there is one, and no fuss when the reader has left.
 
 use std::env;
-use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 use crate::exit::Exit;
+
+pub(crate) use redrive_letters::told;
 
 /// Writes data. A reader that has seen enough (`| head`) is not an error.
 pub(crate) fn data(text: &str) -> io::Result<()> {
@@ -59,17 +60,6 @@ pub(crate) fn is_wanted(question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// An error with its causes, each once.
-pub(crate) fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }
 
 /// Says that a command failed.

@@ -255,3 +255,27 @@ async fn a_process_with_the_printed_acls_runs_and_heeds_pauses() {
     assert!(state()["ready"] == true && state()["problems"].as_array().unwrap().is_empty(), "{}", state());
     process.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_whose_certificate_nobody_vouches_for_is_not_talked_to() {
+    let Some(guarded) = guarded() else { return };
+    let is_tls = guarded.all.properties.iter().any(|(name, _)| name == "ssl.ca.location");
+    if !is_tls {
+        assert!(!is_required("tls"), "tls is required, and the cluster has none");
+        eprintln!("SKIPPED: the cluster has no TLS; start one: tools/kafka up --sasl --tls");
+        return;
+    }
+    let mut doubting = guarded.all.clone();
+    // What the system trusts, which is not the one who vouches for this broker.
+    doubting.properties.retain(|(name, _)| name != "ssl.ca.location");
+    let endpoint = endpoint::Endpoint::new(|_| 200);
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = running(&doubting, &"anything".parse().unwrap(), "group", &endpoint.url);
+    let process = process::Process::start(folder.path(), &configuration).await;
+    let reason = || process.json("/readyz").1["reasons"][0].to_string();
+    process::until("refused", || reason().contains("certificate")).await;
+    let password = |(name, value): &(String, String)| (name == "sasl.password").then(|| value.clone());
+    let password = guarded.all.properties.iter().find_map(password).unwrap();
+    assert!(!reason().contains(&password) && !process.log().contains(&password));
+    process.stop().await;
+}

@@ -76,6 +76,22 @@ fn a_file_with_five_mistakes_gets_five_errors_and_exit_code_78() {
 }
 
 #[test]
+fn what_run_refuses_of_skip_damaged_check_refuses_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redrive.toml");
+    for (followers, code) in [("hold", 78), ("bury", 78), ("pass", 0)] {
+        let text = format!(
+            "kafka.brokers = \"127.0.0.1:1\"\n[[subscription]]\ntopic = \"t\"\ngroup = \"g\"\nskip-damaged = true\n\
+             followers = \"{followers}\"\nhandler.http.url = \"http://127.0.0.1:1/\"\n"
+        );
+        fs::write(&file, text).unwrap();
+        let ran = redrive(&["check", "-c", file.to_str().unwrap()]);
+        assert_eq!(ran.code, code, "{followers}: {}", ran.err);
+        assert_eq!(ran.err.contains("skip-damaged needs followers"), code == 78, "{}", ran.err);
+    }
+}
+
+#[test]
 fn a_property_that_librdkafka_does_not_know_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("redrive.toml");
@@ -257,5 +273,12 @@ fn every_scene_of_the_demo_shows_what_it_should() {
     let ran = redrive(&["demo", "--once"]);
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     let scenes: Vec<_> = ran.out.lines().skip(1).collect();
-    assert!(scenes.len() >= 3 && scenes.iter().all(|scene| scene.ends_with("the same")), "{}", ran.out);
+    let names: Vec<_> = scenes.iter().filter_map(|scene| scene.split(' ').next()).collect();
+    assert_eq!(names, ["poison", "flaky", "outage", "early", "letters", "replay"], "{}", ran.out);
+    assert!(scenes.iter().all(|scene| scene.ends_with("the same")), "{}", ran.out);
+    for told in
+        ["redrive dlq groups:", "redrive dlq replay --group f1-", "6 sent, 5 succeeded, 1 failed again"]
+    {
+        assert!(ran.err.contains(told), "{told} is not in\n{}", ran.err);
+    }
 }

@@ -291,3 +291,35 @@ async fn acls_are_printed_for_people_for_a_shell_and_for_programs() {
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("User:payments"), "{}", wrong.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_warns_of_topics_that_delete_too_early() {
+    let scene = Scene::embedded().await;
+    assert_eq!(scene.run(&["topics", "apply", "--yes"]).await.code, 0);
+    let checked = scene.run(&["check"]).await;
+    assert_eq!((checked.code, checked.err.as_str()), (0, ""), "nothing is deleted");
+    let kept = BTreeMap::from([("retention.ms".to_owned(), "60000".to_owned())]);
+    for suffix in ["pay.dlq", "pay.shelf"] {
+        scene.admin().alter(&scene.topic(suffix), &kept).await.unwrap();
+    }
+    let checked = scene.run(&["check"]).await;
+    assert_eq!(checked.code, 0, "a warning is no error: {}", checked.err);
+    let (letters, shelf) = (scene.topic("pay.dlq"), scene.topic("pay.shelf"));
+    for expected in [
+        format!("warning: {letters} has retention.ms=60000: dead letters are deleted unseen"),
+        format!("--entity-name {letters} --add-config retention.ms=-1"),
+        format!(
+            "warning: {shelf} has retention.ms=60000 and must have -1: what waits is removed by its owner alone"
+        ),
+        format!("help: redrive topics apply -c {}", scene.file().display()),
+    ] {
+        assert!(checked.err.contains(&expected), "{expected} is not in\n{}", checked.err);
+    }
+    let compacted = BTreeMap::from([("cleanup.policy".to_owned(), "compact".to_owned())]);
+    scene.admin().alter(&letters, &compacted).await.unwrap();
+    let checked = scene.run(&["check"]).await;
+    assert!(!checked.err.contains("dead letters are deleted"), "compaction keeps them: {}", checked.err);
+    let elsewhere = scene.run(&["check", "--brokers", "127.0.0.1:1"]).await;
+    assert_eq!(elsewhere.code, 0, "{}", elsewhere.err);
+    assert!(elsewhere.err.contains("note: 127.0.0.1:1 does not answer"), "{}", elsewhere.err);
+}

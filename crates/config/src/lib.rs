@@ -14,8 +14,8 @@ mod typed;
 
 pub use docs::reference;
 pub use meant::{
-    Batch, Brokers, Command, Config, Credentials, Handler, Http, Kafka, Log, LogFormat, LogLevel, Notify,
-    Property, Secret, Server, ShelfLimits, Subscription, Traces,
+    Batch, Brokers, Command, Config, Credentials, Handler, Http, Kafka, Letters, Link, Log, LogFormat,
+    LogLevel, Notify, Property, Secret, Server, ShelfLimits, Subscription, Traces,
 };
 pub use problem::{Level, Problem, Report};
 pub use schema::json_schema;

@@ -95,6 +95,8 @@ fn each_mistake_is_told_once_and_pointed_at() {
         ("[defaults]\nexhausted.SNBE = \"shelve\"", "SNBE", "lead back"),
         ("order-by = \"keys\"", "keys", "not something to order by"),
         ("followers = \"hold\"\norder-by = \"none\"", "\"hold\"", "needs an order"),
+        ("skip-damaged = true\nfollowers = \"hold\"", "true", "skip-damaged needs followers = \"pass\""),
+        ("skip-damaged = true\nfollowers = \"bury\"", "true", "skip-damaged needs followers = \"pass\""),
         ("delay = \"ladder\"", "\"ladder\"", "cannot keep the order"),
         ("delay = \"return\"\norder-by = \"none\"\nretry.not-ready = \"list(1s, 2s)\"", "\"return\"", "one delay"),
         ("delay = \"ladder\"\norder-by = \"none\"\nretry.not-ready = \"list(1s) jitter 5%\"", "\"ladder\"", "jitter"),

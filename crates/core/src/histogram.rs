@@ -28,6 +28,17 @@ impl Histogram {
         })
     }
 
+    /// These and those.
+    #[must_use]
+    pub fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        for (count, more) in all.counts.iter_mut().zip(&others.counts) {
+            *count += more;
+        }
+        all.sum = all.sum.saturating_add(others.sum);
+        all
+    }
+
     /// How many there were.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -56,5 +67,7 @@ mod tests {
         assert_eq!(up_to[..4], [3, 4, 5, 5]);
         assert_eq!((up_to[13], histogram.count()), (5, 7));
         assert_eq!(histogram.sum(), Duration::from_micros(1_200_010_001));
+        let twice = histogram.with(&histogram);
+        assert_eq!((twice.count(), twice.sum()), (14, histogram.sum() * 2));
     }
 }

@@ -21,6 +21,9 @@ pub struct Writer {
     pub instance: String,
     /// The handler.
     pub handler: String,
+    /// Whether letters are filed under their origins, with the original key in a header: where their topic is
+    /// compacted, a key of the user's would let one letter remove another.
+    pub by_origin: bool,
 }
 
 /// How much of a letter there is room for.
@@ -42,7 +45,7 @@ pub struct Letter {
     pub origin: Origin,
     /// The original timestamp.
     pub timestamp: Option<Timestamp>,
-    /// The original key.
+    /// The key that it is filed under: the original one, or its origin.
     pub key: Option<Bytes>,
     /// The original value, unless there is only a pointer.
     pub value: Option<Bytes>,
@@ -70,7 +73,7 @@ impl Writer {
         let mut trail = match &ticket.past {
             Some(past) => Trail::clone(&past.trail),
             // A follower that never reached the handler.
-            None => Trail { lane: ticket.lane().cloned(), attempt: Some(0), ..Trail::default() },
+            None => Trail { attempt: Some(0), ..ticket.untried(&self.group) },
         };
         trail.origin = Some(record.at.clone());
         trail.origin_timestamp = record.timestamp;
@@ -85,9 +88,17 @@ impl Writer {
         let leader = ticket.burial.and_then(|burial| burial.leader);
         let named = ticket.past.as_ref().and_then(|past| past.failure.follows.clone());
         trail.leader = leader.map(|offset| Origin { offset, ..record.at.clone() }).or(named);
+        trail.key = record.key.clone().filter(|_| self.by_origin);
         let mut headers = record.headers.clone();
         trail.write(&mut headers);
-        Letter::of(record, headers)
+        self.filed(Letter::of(record, headers))
+    }
+
+    fn filed(&self, letter: Letter) -> Letter {
+        match self.by_origin {
+            true => Letter { key: Some(Bytes::from(letter.origin.to_string())), ..letter },
+            false => letter,
+        }
     }
 
     /// The letter of a record of a shelf that is no entry: its bytes as they are, and all of its headers.
@@ -103,6 +114,7 @@ impl Writer {
             error_message: Some(error.to_string()),
             reason: Some(Reason::Undecodable),
             buried_at: Some(now),
+            key: record.key.clone().filter(|_| self.by_origin),
             ..Trail::default()
         };
         let (mut ours, mut headers) = (Headers::default(), record.headers.clone());
@@ -110,7 +122,7 @@ impl Writer {
         for header in ours.iter() {
             headers.set(&header.name, header.value.clone().unwrap_or_default());
         }
-        Letter::of(record, headers)
+        self.filed(Letter::of(record, headers))
     }
 }
 

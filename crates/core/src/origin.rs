@@ -48,9 +48,10 @@ impl FromStr for Origin {
 }
 
 /// Digits only: `+5` and `007` would give one record two names.
-fn natural<N: FromStr + fmt::Display>(part: Option<&str>) -> Option<N> {
+fn natural<N: FromStr>(part: Option<&str>) -> Option<N> {
     let part = part.filter(|part| part.bytes().all(|b| b.is_ascii_digit()))?;
-    part.parse::<N>().ok().filter(|number| number.to_string() == part)
+    let is_plain = part == "0" || !part.starts_with('0');
+    part.parse::<N>().ok().filter(|_| is_plain)
 }
 
 impl fmt::Display for Origin {

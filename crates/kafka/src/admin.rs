@@ -237,6 +237,16 @@ impl Admin {
         }
     }
 
+    /// The first offset and the end of each partition of a topic of so many. A request for each partition.
+    pub async fn bounds(&self, topic: &Topic, partitions: i32) -> Result<Vec<(i64, i64)>, Error> {
+        let name = topic.clone();
+        let asked = self.wait(move |client| {
+            let bounds = |partition| Ok(client.fetch_watermarks(name.as_str(), partition, PATIENCE)?);
+            (0..partitions).map(bounds).collect()
+        });
+        asked.await.map_err(|source| self.unchanged("find the ends of", topic, source))
+    }
+
     /// How many offsets a topic of so many partitions spans: its records, unless it is compacted or
     /// transactions wrote their marks. A request for each partition.
     pub async fn span(&self, topic: &Topic, partitions: i32) -> Result<u64, Error> {
@@ -263,6 +273,20 @@ impl Admin {
         });
         let group = group.to_owned();
         asked.await.map_err(|source| self.failed(source, |source| Error::Group { group, source }))
+    }
+
+    /// The groups with a member that reads this topic, as far as we may know them. Asks every broker.
+    pub async fn readers(&self, topic: &Topic) -> Result<BTreeSet<String>, Error> {
+        let name = topic.as_str().to_owned();
+        let asked = self.wait(move |client| {
+            let list = client.fetch_group_list(None, PATIENCE)?;
+            let reads = |info: &GroupMemberInfo| {
+                member(info).assignment.is_some_and(|assigned| assigned.contains_key(&name))
+            };
+            let groups = list.groups().iter().filter(|group| group.members().iter().any(reads));
+            Ok(groups.map(|group| group.name().to_owned()).collect())
+        });
+        asked.await.map_err(|source| self.unchanged("find the groups that read", topic, source))
     }
 
     fn client(&self) -> &Arc<AdminClient<DefaultClientContext>> {

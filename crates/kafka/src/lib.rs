@@ -4,6 +4,8 @@
 #![warn(missing_docs)]
 
 mod admin;
+mod breaks;
+mod commits;
 mod consume;
 mod error;
 mod group;
@@ -13,14 +15,17 @@ mod pick;
 mod publish;
 mod read;
 mod refusal;
+mod scan;
 mod settings;
 mod tail;
 mod through;
 mod topic_id;
 mod transact;
 mod wake;
+mod walk;
 
 pub use admin::{Admin, ClusterState, SetFor, Setting, TopicState};
+pub use commits::committed;
 pub use consume::{
     Batch, Committed, Consumer, ConsumerSettings, Event, Events, GroupMetadata, Mark, RESERVED, Turn, join,
 };
@@ -30,8 +35,10 @@ pub use pick::{Picked, Picker};
 pub use publish::{Late, Outgoing, Publisher, Publishing};
 pub use read::Reader;
 pub use refusal::Refused;
+pub use scan::{Bounds, Scan, Scanned};
 pub use settings::{Settings, check_property};
-pub use tail::{Tail, Tailed, What};
+pub use tail::{Tail, Tailed, Tails, What};
 pub use through::{Passage, read_through};
 pub use topic_id::{BadTopicId, TopicId};
 pub use transact::{Transacting, TransactionFailed, Transactions};
+pub use walk::{Walk, Walked};

@@ -9,6 +9,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use redrive_core::{Origin, Record};
 use tokio::task::spawn_blocking;
 
+use crate::breaks::Breaks;
 use crate::read::record;
 use crate::{Error, Settings};
 
@@ -85,7 +86,30 @@ impl Picker {
         Ok(self.run(from, run).await?.records)
     }
 
+    /// The end of a partition, if no record lies from here on: what is left there are marks of transactions, or
+    /// holes.
+    pub async fn end_if_empty(&self, from: Origin) -> Result<Option<i64>, Error> {
+        self.ask(from, |consumer, from| {
+            // Asked before anything is read: what comes later lies beyond it.
+            let (_, end) = consumer.fetch_watermarks(from.topic.as_str(), from.partition, FIRST)?;
+            let run = Run { last: end - 1, next: NEXT, records: 1, bytes: MOST_BYTES };
+            if end <= from.offset {
+                return Ok(None);
+            }
+            Ok(pick(consumer, from, &run)?.records.is_empty().then_some(end))
+        })
+        .await
+    }
+
     async fn run(&self, from: Origin, run: Run) -> Result<Picked, Error> {
+        self.ask(from, move |consumer, from| pick(consumer, from, &run)).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        from: Origin,
+        ask: impl FnOnce(&BaseConsumer, &Origin) -> Result<T, KafkaError> + Send + 'static,
+    ) -> Result<T, Error> {
         let Self { config, brokers, consumer } = self.clone();
         let read = spawn_blocking(move || {
             let mut consumer = consumer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,9 +117,9 @@ impl Picker {
                 Some(consumer) => consumer,
                 none => none.insert(config.create().map_err(|source| Error::Client { brokers, source })?),
             };
-            let picked = pick(consumer, &from, &run);
+            let answer = ask(consumer, &from);
             let _ = consumer.unassign();
-            picked.map_err(|source| Error::Read { at: from, source })
+            answer.map_err(|source| Error::Read { at: from, source })
         });
         read.await?
     }
@@ -118,6 +142,7 @@ fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Picked, Kaf
         let known_to = records.last().map_or(from.offset, |record| record.at.offset + 1);
         Ok(Picked { records, known_to })
     };
+    let breaks = Breaks::default();
     loop {
         let wait = if records.is_empty() { FIRST } else { run.next };
         match consumer.poll(wait) {
@@ -143,6 +168,7 @@ fn pick(consumer: &BaseConsumer, from: &Origin, run: &Run) -> Result<Picked, Kaf
                 return Ok(Picked { known_to: first.max(from.offset), records });
             }
             Some(Err(KafkaError::MessageConsumption(Code::GroupAuthorizationFailed))) => {}
+            Some(Err(error)) if breaks.bear(&error) => {}
             Some(Err(error)) => return Err(error),
             None if records.is_empty() => {
                 return Err(KafkaError::MessageConsumption(Code::OperationTimedOut));

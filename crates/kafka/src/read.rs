@@ -9,12 +9,14 @@ use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::headers::{Headers, known};
 use redrive_core::{Origin, Record, Timestamp};
 
+use crate::breaks::Breaks;
 use crate::{Error, Settings};
 
 /// Reads partitions; never past an open transaction, never resets its position by itself.
 pub struct Reader {
     consumer: StreamConsumer,
     from: Origin,
+    breaks: Breaks,
 }
 
 impl Reader {
@@ -37,16 +39,20 @@ impl Reader {
         });
         let assigned = added.and_then(|()| consumer.assign(&assignment));
         assigned.map_err(|source| Error::Read { at: from.clone(), source })?;
-        Ok(Self { consumer, from })
+        Ok(Self { consumer, from, breaks: Breaks::default() })
     }
 
     /// The next record, waiting for it if need be.
     pub async fn next(&self) -> Result<Record, Error> {
         loop {
             match self.consumer.recv().await {
-                Ok(message) => return record(&message),
+                Ok(message) => {
+                    self.breaks.mended();
+                    return record(&message);
+                }
                 // The group is never joined, so that nobody has to be allowed to use it.
                 Err(KafkaError::MessageConsumption(RDKafkaErrorCode::GroupAuthorizationFailed)) => {}
+                Err(source) if self.breaks.bear(&source) => {}
                 Err(source) => return Err(Error::Read { at: self.from.clone(), source }),
             }
         }

@@ -10,6 +10,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::{Origin, Record, Topic};
 use tokio::task::spawn_blocking;
 
+use crate::breaks::Breaks;
 use crate::read::record;
 use crate::{Error, Settings};
 
@@ -70,11 +71,13 @@ struct Through {
 
 impl Through {
     fn read(&mut self, partitions: &[i32], each: &mut impl FnMut(Passage)) -> Result<(), Error> {
+        let breaks = Breaks::default();
         self.begin(partitions, each)?;
         while !self.open.is_empty() {
             match self.consumer.poll(PATIENCE) {
                 Some(Ok(message)) => {
                     let record = record(&message)?;
+                    breaks.mended();
                     self.pass(record, each);
                 }
                 Some(Err(KafkaError::PartitionEOF(partition))) => drop(self.open.remove(&partition)),
@@ -85,6 +88,7 @@ impl Through {
                 }
                 // The group is never joined, so that nobody has to be allowed to use it.
                 Some(Err(KafkaError::MessageConsumption(Code::GroupAuthorizationFailed))) => {}
+                Some(Err(source)) if breaks.bear(&source) => {}
                 Some(Err(source)) => return Err(self.failed(source)),
                 None => return Err(self.failed(KafkaError::MessageConsumption(Code::OperationTimedOut))),
             }

@@ -1,4 +1,4 @@
-//! Wakes the thread that polls: from librdkafka's threads when there is something to take, from the
+//! Wakes the thread or the task that polls: from librdkafka's threads when there is something to take, from the
 //! receiver's when there is room again.
 
 use std::sync::OnceLock;
@@ -6,23 +6,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 #[derive(Default)]
 pub(crate) struct Wake {
     thread: OnceLock<Thread>,
+    task: Notify,
     no_room: AtomicBool,
 }
 
 impl Wake {
-    /// From now on this is the thread to wake. Before, nobody sleeps.
+    /// From now on this is the thread to wake. Before, nobody sleeps, or a task does.
     pub(crate) fn me(&self) {
         let _ = self.thread.set(thread::current());
     }
 
     /// Wakes it; if it does not sleep, its next sleep is skipped.
     pub(crate) fn wake(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
+        match self.thread.get() {
+            Some(thread) => thread.unpark(),
+            None => self.task.notify_one(),
         }
+    }
+
+    /// Waits until it is woken, where a task polls.
+    pub(crate) async fn woken(&self) {
+        self.task.notified().await;
     }
 
     /// Sleeps until it is woken, at most this long.

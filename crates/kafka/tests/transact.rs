@@ -9,7 +9,8 @@ use ground::{Ground, assigned, event, new_group, numbered, soon};
 use redrive_broker::faults::{ApiKey, Effect, Fault, ResponseError};
 use redrive_core::{Origin, Topic};
 use redrive_kafka::{
-    Consumer, Event, Events, Mark, Outgoing, Reader, Refusal, Transacting, TransactionFailed, Transactions,
+    Consumer, Event, Events, Mark, Outgoing, Picker, Reader, Refusal, Transacting, TransactionFailed,
+    Transactions,
 };
 use redrive_testkit::new_name;
 
@@ -18,6 +19,8 @@ on_both!(
     a_refused_record_is_named_and_nothing_is_shown,
     an_older_generation_is_fenced_off,
     a_newer_producer_of_the_same_id_fences_the_older_off,
+    a_producer_that_is_fenced_off_while_it_publishes_says_so,
+    an_end_without_a_record_before_it_is_found,
 );
 
 async fn transactions(ground: &Ground, id: &str) -> Transactions {
@@ -141,6 +144,44 @@ async fn a_newer_producer_of_the_same_id_fences_the_older_off(ground: &Ground) {
     assert!(matches!(fenced, Err(TransactionFailed::Fenced(_))), "{fenced:?}");
     run(&newer, 2).await.unwrap();
     assert_eq!(shown(ground, &to, 1).await, ["2"]);
+    consumer.leave().await;
+}
+
+async fn a_producer_that_is_fenced_off_while_it_publishes_says_so(ground: &Ground) {
+    let (to, id) = (ground.topic("to", 1).await, new_name("id"));
+    for _ in 0..5 {
+        let older = transactions(ground, &id).await;
+        let publishing = tokio::spawn({
+            let many: std::sync::Arc<[Outgoing]> =
+                (0..50_000).map(|number| numbered(&to, 0, number)).collect();
+            async move {
+                loop {
+                    if let Err(error) = older.publish(many.clone()).await {
+                        return error;
+                    }
+                }
+            }
+        });
+        let _newer = transactions(ground, &id).await;
+        let error = soon(publishing).await.unwrap();
+        assert!(matches!(error, TransactionFailed::Fenced(_)), "{error:?}");
+    }
+}
+
+async fn an_end_without_a_record_before_it_is_found(ground: &Ground) {
+    let (from, to, group) = (ground.topic("from", 1).await, ground.topic("to", 1).await, new_group());
+    let (consumer, _events) = member(ground, &from, &group).await;
+    let transactions = transactions(ground, &new_name("id")).await;
+    let place = consumer.group_metadata().unwrap();
+    soon(transactions.run(vec![numbered(&to, 0, 1)], mark(1), &from, place)).await.unwrap();
+    let picker = Picker::new(&ground.settings()).unwrap();
+    let end = async |offset| {
+        let from = Origin { topic: to.clone(), partition: 0, offset };
+        soon(picker.end_if_empty(from)).await.unwrap()
+    };
+    assert_eq!(end(0).await, None, "the record comes first");
+    assert_eq!(end(1).await, Some(2), "behind it is the mark of its transaction");
+    assert_eq!(end(2).await, None, "nobody is behind");
     consumer.leave().await;
 }
 

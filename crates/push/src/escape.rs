@@ -1,35 +1,47 @@
 //! Bytes as text that any header can carry: `%XX` for what is not printable ASCII, as CloudEvents has it.
 
-use std::fmt::Write;
-
-/// The bytes; blanks, quotes, percent signs and whatever is not printable ASCII as `%XX`.
-pub(crate) fn value(bytes: &[u8]) -> String {
-    escaped(bytes, |byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'%'))
+/// Appends the bytes; blanks, quotes, percent signs and whatever is not printable ASCII as `%XX`.
+pub(crate) fn append(bytes: &[u8], to: &mut Vec<u8>) {
+    escaped(bytes, to, |byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'%'));
 }
 
 /// The same for the name of a header, where fewer characters may stand as they are.
-pub(crate) fn name(name: &str) -> String {
+pub(crate) fn append_name(name: &str, to: &mut Vec<u8>) {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-    escaped(name.as_bytes(), is_plain)
+    escaped(name.as_bytes(), to, is_plain);
 }
 
-fn escaped(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
-    let mut text = String::with_capacity(bytes.len());
+fn escaped(bytes: &[u8], to: &mut Vec<u8>, is_plain: impl Fn(u8) -> bool) {
+    // As it is for nearly all.
+    if bytes.iter().all(|byte| is_plain(*byte)) {
+        to.extend_from_slice(bytes);
+        return;
+    }
+    let digit = |digit: u8| b"0123456789ABCDEF"[usize::from(digit)];
     for byte in bytes {
         match is_plain(*byte) {
-            true => text.push(char::from(*byte)),
-            false => {
-                let _ = write!(text, "%{byte:02X}");
-            }
+            true => to.push(*byte),
+            false => to.extend([b'%', digit(byte >> 4), digit(byte & 15)]),
         }
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn value(bytes: &[u8]) -> String {
+        let mut text = Vec::new();
+        append(bytes, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    fn name(name: &str) -> String {
+        let mut text = Vec::new();
+        append_name(name, &mut text);
+        String::from_utf8(text).unwrap()
+    }
 
     fn unescaped(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use redrive::{Clock, Event, Listener, Told};
 use redrive_config::Notify;
 use serde_json::{Map, Value, json};
@@ -51,8 +49,9 @@ struct Poster {
 
 impl Notifier {
     pub(crate) fn new(notify: &Notify, group: &str) -> Result<Self, Wrong> {
-        let caller =
-            Caller::new(&notify.endpoint).map_err(|(what, remedy)| (format!("notify: {what}"), remedy))?;
+        let caller = Caller::new(&notify.endpoint).map_err(|(what, remedy)| {
+            (format!("notify: {what}"), remedy.replace("handler.http.", "notify."))
+        })?;
         let (queue, events) = mpsc::channel(notify.queue.get() as usize);
         let (clock, dropped) = (Clock::system(), Arc::default());
         let poster = Poster {
@@ -168,12 +167,10 @@ impl Poster {
     }
 
     async fn post(&self, event: Value) {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/cloudevents+json"));
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
         let subject = event["subject"].as_str().unwrap_or_default().to_owned();
         let posted = tokio::select! {
-            posted = self.caller.post(headers, Bytes::from(event.to_string()), self.timeout) => {
+            posted = self.caller.post("application/cloudevents+json", Bytes::from(event.to_string()), self.timeout) => {
                 posted.map(drop).map_err(|failure| failure.outermost().message.clone())
             }
             () = self.clock.sleep(self.timeout) => Err("no answer in time".to_owned()),

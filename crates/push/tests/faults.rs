@@ -180,6 +180,28 @@ async fn connections_are_kept() {
     running.stop().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_kept_behind_any_whole_body_and_not_behind_close() {
+    let server = Raw::new(|number, mut stream| {
+        let close = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        let chunks = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                      5\r\nhello\r\n0\r\n\r\n";
+        let mut answers = [chunks, "HTTP/1.1 204 No Content\r\n\r\n", close, OK].into_iter();
+        while request(&mut stream).is_some() {
+            write(&mut stream, if number == 0 { answers.next().unwrap() } else { OK });
+        }
+    });
+    let stage = stage().await;
+    let running = run(&stage, &keys(&server.url(), "concurrency = 1")).await;
+    for number in 1..=6 {
+        send(&stage, &[&number.to_string()]).await;
+        until_status(&running, "handled", |status| status.counts.handled == number).await;
+    }
+    let status = running.statuses()[0].borrow().clone();
+    assert_eq!((status.counts.attempts, server.connections()), (6, 2));
+    running.stop().await.unwrap();
+}
+
 async fn ended(stage: &Stage, running: Running, handled: u64) -> Vec<redrive::Record> {
     until_status(&running, "done", |status| status.counts.handled == handled && status.counts.buried == 1)
         .await;

@@ -68,6 +68,15 @@ impl Clock {
         Timestamp::from_millis(system().millis().saturating_add(self.wrong.load(Ordering::Relaxed)))
     }
 
+    /// Whether somebody turns it by hand.
+    pub(crate) fn is_turned(&self) -> bool {
+        match &self.kind {
+            Kind::System(_) => false,
+            #[cfg(feature = "testkit")]
+            Kind::Manual { .. } => true,
+        }
+    }
+
     /// This moment.
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "this is the clock's file")]

@@ -32,6 +32,7 @@ mod error;
 mod handler;
 mod listener;
 pub mod pauses;
+pub mod replay;
 pub mod send;
 mod status;
 mod subscription;

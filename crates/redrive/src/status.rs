@@ -94,8 +94,14 @@ pub struct Tally {
     pub letters: [u64; Reason::ALL.len()],
     /// Records that were dropped, by the reason; in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
+    /// Records that were passed over because they are letters already.
+    pub skipped: u64,
     /// Entries that were read from shelves.
     pub entries_read: u64,
+    /// Lanes that were opened as whoever announced a replay of them was not done in time.
+    pub lanes_overdue: u64,
+    /// Reports of what became of letters that were sent back, given up.
+    pub reports_lost: u64,
 }
 
 /// Failures of one kind.

@@ -31,6 +31,7 @@ pub struct Subscription {
     pub(crate) work: Option<Work>,
     pub(crate) handler_name: Option<String>,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    pub(crate) clears_source: bool,
     pub(crate) problems: Vec<String>,
 }
 
@@ -68,6 +69,7 @@ impl Subscription {
             work: None,
             handler_name: None,
             listeners: Vec::new(),
+            clears_source: false,
             problems: Vec::new(),
         }
     }
@@ -110,6 +112,12 @@ impl Subscription {
     #[must_use]
     pub fn listener(mut self, listener: impl Listener) -> Self {
         self.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// What is complete is deleted from the source, which is nobody else's.
+    pub(crate) fn clears_source(mut self) -> Self {
+        self.clears_source = true;
         self
     }
 
@@ -253,6 +261,12 @@ impl Subscription {
         self.set(|settled| settled.auto_create = mend)
     }
 
+    /// Whether to pass over records that are letters of this group already: for a group that reads its topic anew.
+    #[must_use]
+    pub fn skip_damaged(self, skip: bool) -> Self {
+        self.set(|settled| settled.skip_damaged = skip)
+    }
+
     /// How many records, and bytes of them, may be in memory.
     #[must_use]
     pub fn in_memory(self, records: u32, bytes: u64) -> Self {
@@ -282,7 +296,7 @@ impl Subscription {
 
     /// What is settled, or everything that is wrong with it.
     pub(crate) fn settle(self) -> Result<Settled, Vec<String>> {
-        let Self { name, settled, work, handler_name, listeners, mut problems } = self;
+        let Self { name, settled, work, handler_name, listeners, clears_source, mut problems } = self;
         if work.is_none() {
             problems.push(format!("{name}: there is no handler; give it one with `handler`"));
         }
@@ -292,7 +306,7 @@ impl Subscription {
         match (settled, work) {
             (Some(settled), Some(work)) if problems.is_empty() => {
                 let handler_name = handler_name.unwrap_or_else(|| work.name());
-                Ok(Settled { settled, work, handler_name, listeners })
+                Ok(Settled { settled, work, handler_name, listeners, clears_source })
             }
             _ => Err(problems),
         }
@@ -358,6 +372,8 @@ pub(crate) struct Settled {
     pub(crate) work: Work,
     pub(crate) handler_name: String,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    /// Whether what is complete is deleted from the source.
+    pub(crate) clears_source: bool,
 }
 
 /// What this version does not carry out: refused, rather than done by halves.
@@ -365,6 +381,11 @@ fn unsupported(settled: &redrive_config::Subscription) -> Vec<String> {
     let mut problems = Vec::new();
     if settled.delay != Delay::Shelf {
         problems.push(format!("delay = \"{}\" is not carried out by this version", settled.delay));
+    }
+    if settled.skip_damaged && settled.followers != Followers::Pass {
+        // A letter whose lane was to be closed when its worker died would be passed over, its followers not.
+        let what = "skip-damaged needs followers = \"pass\": what followed a damaged record would be handled";
+        problems.push(what.to_owned());
     }
     problems
 }

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ground::{header, orders, until};
+use ground::{header, orders, until_counted};
 use redrive::testkit::Stage;
 use redrive::{
-    Class, Classed, Failure, Outgoing, Payload, Publisher, Publishing, Received, Record, Running, Status,
-    Subscription,
+    Class, Classed, Failure, Outgoing, Payload, Publisher, Publishing, Received, Record, Subscription,
 };
 use redrive_core::Origin;
 use redrive_core::Timestamp;
 use redrive_core::headers::Headers;
+use redrive_core::shelf::Entry;
 use redrive_kafka::Admin;
 
 /// A stage with a topic `orders` of one partition that has these settings.
@@ -55,15 +55,6 @@ async fn send(stage: &Stage) -> Record {
     Record { at, timestamp, key, value, headers }
 }
 
-async fn until_counted(stage: &Stage, running: &Running, what: &str, is_so: impl Fn(&Status) -> bool) {
-    let status = running.statuses()[0].clone();
-    until(what, || {
-        stage.clock().advance(Duration::from_millis(10));
-        is_so(&status.borrow())
-    })
-    .await;
-}
-
 /// The entries of the shelf that are records that wait.
 async fn waits(stage: &Stage, entries: usize) -> Vec<Record> {
     let all = stage.letters("orders.g.shelf", entries).await.unwrap();
@@ -92,7 +83,8 @@ async fn comes_back_as_it_was(subscription: Subscription) {
     until_counted(&stage, &running, "it is handled", |status| status.counts.handled == 1).await;
     assert_eq!(*tried.lock().unwrap(), [original.clone(), original.clone(), original], "byte for byte");
     let waits = waits(&stage, 3).await;
-    assert_eq!(header(&waits[0], "redrive-pointer"), "orders/0/0");
+    let Ok(Entry::Wait(_, wait)) = Entry::read(&waits[0]) else { panic!("{:?}", waits[0]) };
+    assert_eq!(wait.trail.pointer, Some("orders/0/0".parse().unwrap()));
     assert_eq!((&waits[0].key, &waits[0].value), (&None, &None));
     assert!(waits[0].headers.text("trace").is_none(), "nor are its headers there");
     running.stop().await.unwrap();

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ground::{note, orders, seen, stage, until};
-use redrive::testkit::Stage;
-use redrive::{Class, Classed, Failure, Received, Running, Status};
+use ground::{note, orders, seen, stage, until_counted};
+use redrive::{Class, Classed, Failure, Received};
 
 /// The seed's story: an update comes before its item is there, and a second one names the first.
 #[tokio::test(flavor = "multi_thread")]
@@ -103,14 +102,4 @@ async fn what_is_no_entry_of_a_shelf_becomes_a_letter_once_and_nothing_waits_for
     assert_eq!(ground::header(&letters[0], "redrive-reason"), "undecodable");
     assert_eq!(ground::header(&letters[0], "redrive-origin"), foreign.to_string());
     assert!(ground::header(&letters[0], "redrive-error-message").contains("redrive-entry"));
-}
-
-/// Waits until so much was counted; what a worker counts it tells by the same clock, so that is turned a little.
-async fn until_counted(stage: &Stage, running: &Running, what: &str, is_so: impl Fn(&Status) -> bool) {
-    let status = running.statuses()[0].clone();
-    until(what, || {
-        stage.clock().advance(Duration::from_millis(10));
-        is_so(&status.borrow())
-    })
-    .await;
 }

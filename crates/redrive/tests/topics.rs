@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive::topics::{Mender, Unready, ensure};
+use redrive::{Cluster, Failure, Outgoing, Publisher, Publishing, Received, Worker};
 use redrive_broker::{Broker, BrokerConfig};
 use redrive_config::{Subscription, Surroundings};
 use redrive_core::Topic;
@@ -92,6 +93,27 @@ async fn a_source_that_gains_partitions_is_followed(settings: &Settings) {
     assert!(text.contains("has 6 partitions and must have 7"), "{text}");
 }
 
+async fn a_source_that_grows_right_after_the_start_is_followed(settings: &Settings) {
+    let admin = Admin::new(settings).unwrap();
+    let source = new_source(&admin).await;
+    let cluster = Cluster::open(&settings.brokers).await.unwrap();
+    let orders = redrive::Subscription::new(source.as_str(), "pay").auto_create(true);
+    let orders = orders.handler(async |_: Received| Ok::<(), Failure>(()));
+    let running = Worker::new(&cluster).subscribe(orders).start().await.unwrap();
+    let mut status = running.statuses()[0].clone();
+    status.wait_for(|status| status.marks.len() == 2).await.unwrap();
+    admin.add_partitions(&source, 3).await.unwrap();
+    let publisher = Publisher::new(settings, &Publishing::default()).unwrap();
+    let record = Outgoing::to(source.clone()).partition(2).value("in the new one");
+    let published = async {
+        // A broker may not know of the growth yet.
+        while publisher.publish(record.clone()).await.is_err() {}
+        status.wait_for(|status| status.counts.handled > 0).await.unwrap();
+    };
+    tokio::time::timeout(3 * PATIENCE, published).await.expect("the new partition is consumed");
+    running.stop().await.unwrap();
+}
+
 macro_rules! on_both {
     ($($case:ident)*) => {$(
         mod $case {
@@ -116,4 +138,5 @@ on_both! {
     a_mismatch_is_refused_with_the_command
     workers_that_start_together_make_the_topics_once
     a_source_that_gains_partitions_is_followed
+    a_source_that_grows_right_after_the_start_is_followed
 }

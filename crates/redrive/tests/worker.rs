@@ -408,3 +408,42 @@ async fn exactly_once_output_letters_and_offsets_come_together() {
     invoices.dedup_by_key(|record| record.value.clone());
     assert_eq!(invoices.len(), 90);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_reads_its_topic_anew_passes_over_what_is_a_letter_already() {
+    let stage = stage(1).await;
+    let (seen, handled) = seen();
+    for n in 0..4 {
+        stage.send("orders", &format!("k{n}"), &format!("{n}")).await.unwrap();
+    }
+    // As an earlier run of the group left it, of the second record; another group's letters are not its own.
+    let letter = |group: &str, offset: i64| {
+        Outgoing::to("orders.g.dlq".parse().unwrap())
+            .partition(0)
+            .value("1")
+            .header("redrive-origin", format!("orders/0/{offset}"))
+            .header("redrive-group", group.to_owned())
+    };
+    stage.topic("orders.g.dlq", 1).await.unwrap();
+    let publisher =
+        redrive::Publisher::new(stage.cluster().settings(), &redrive::Publishing::default()).unwrap();
+    publisher.publish(letter("g", 1)).await.unwrap();
+    publisher.publish(letter("other", 2)).await.unwrap();
+    let running = run(
+        &stage,
+        orders().skip_damaged(true).handler(move |order: Received| {
+            note(&seen, &order);
+            async { Ok::<_, Failure>(()) }
+        }),
+    )
+    .await;
+    let status = until_status(&running, "all but one", |status| status.counts.handled == 3).await;
+    assert_eq!(*handled.lock().unwrap(), ["0", "2", "3"]);
+    let status = if status.tally.skipped == 1 {
+        status
+    } else {
+        until_status(&running, "one is skipped", |status| status.tally.skipped == 1).await
+    };
+    assert_eq!(status.tally.skipped, 1);
+    running.stop().await.unwrap();
+}

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 /// Who may ask.
 #[derive(Clone)]
@@ -30,6 +30,19 @@ impl Guard {
         let given = given.and_then(|value| value.split_once(' '));
         let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         given.is_some_and(|(_, given)| is_same(token.as_bytes(), given.trim().as_bytes()))
+    }
+
+    /// Whether a change may come from where it does: from a program, or from a page of this process. Browsers say
+    /// which page asks; a page of somebody else's must not change anything, whatever the browser knows of a token.
+    pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let site = headers.get("sec-fetch-site").map(text);
+        if site.is_some_and(|site| site != "same-origin" && site != "none") {
+            return false;
+        }
+        let Some(origin) = headers.get(header::ORIGIN).map(text) else { return true };
+        let host = headers.get(header::HOST).map(text).unwrap_or_default();
+        origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(&host))
     }
 
     /// Whether the name that was asked for can be ours. Behind a token it may be any.
@@ -79,6 +92,29 @@ mod tests {
         }
         assert!(!guard.admits(&HeaderMap::new()));
         assert!(Guard::new(None, true).admits(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_page_of_somebody_elses_changes_nothing() {
+        let with = |pairs: &[(&'static str, &str)]| {
+            let host = [("host", "localhost:8790")];
+            let all = host.iter().chain(pairs);
+            let headers: HeaderMap =
+                all.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            Guard::is_own_page(&headers)
+        };
+        assert!(with(&[]), "a program");
+        assert!(with(&[("sec-fetch-site", "same-origin"), ("origin", "http://localhost:8790")]));
+        assert!(with(&[("sec-fetch-site", "none")]));
+        for wrong in [
+            &[("sec-fetch-site", "cross-site")][..],
+            &[("sec-fetch-site", "same-site"), ("origin", "http://localhost:9999")],
+            &[("origin", "http://evil.example")],
+            &[("origin", "null")],
+            &[("origin", "http://localhost:9999")],
+        ] {
+            assert!(!with(wrong), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,19 +1,25 @@
 //! What a process that runs subscriptions tells over HTTP: whether it lives, whether it is ready and if not
-//! why and what mends it, its subscriptions as JSON, and its metrics.
+//! why and what mends it, its subscriptions as JSON, its metrics; and what can be asked and done about letters.
 //!
-//! It reads the statuses that the subscriptions tell anyway; asking costs them nothing.
+//! Of subscriptions it reads the statuses that they tell anyway; asking costs them nothing. Letters are in an index
+//! that follows Kafka while the process runs.
 #![warn(missing_docs)]
 
 mod answer;
+mod api;
+mod desk;
+mod given;
 mod guard;
 mod health;
 mod listen;
 mod metrics;
+mod problem;
 mod subscriptions;
 
 use redrive::Status;
 use tokio::sync::watch;
 
+pub use desk::Letters;
 pub use listen::{Error, Listener, Serving};
 
 /// What is told of.

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,8 +15,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+use crate::desk::{Desk, Letters};
 use crate::guard::Guard;
-use crate::{Watched, answer, health, metrics, subscriptions};
+use crate::{Watched, answer, api, health, metrics, subscriptions};
 
 /// Why nothing is told.
 #[derive(Debug, thiserror::Error)]
@@ -44,17 +46,32 @@ pub struct Listener {
 }
 
 /// It tells, until this is dropped.
-pub struct Serving(JoinHandle<()>);
+pub struct Serving {
+    tasks: Vec<JoinHandle<()>>,
+    desk: Option<Arc<Desk>>,
+}
 
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Serving {
+    /// Tells nothing more. Replays that run here end what is on its way, for so long; others can go on with them.
+    pub async fn stop(self, patience: Duration) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        if let Some(desk) = &self.desk {
+            desk.stop(patience).await;
+        }
     }
 }
 
-struct Shared {
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+pub(crate) struct Shared {
     watched: Watched,
     guard: Guard,
+    /// Where letters are dealt with, or why they are not.
+    pub(crate) desk: Result<Arc<Desk>, String>,
 }
 
 impl Listener {
@@ -76,25 +93,29 @@ impl Listener {
         self.address
     }
 
-    /// Tells of these subscriptions from now on.
+    /// Tells of these subscriptions from now on, and deals with letters; or says why it does not.
     #[must_use]
-    pub fn serve(self, watched: Watched) -> Serving {
-        let shared = Arc::new(Shared { watched, guard: self.guard });
-        let router = router(shared);
+    pub fn serve(self, watched: Watched, letters: Result<Letters, String>) -> Serving {
+        let desk = letters.map(|letters| Arc::new(Desk::new(letters)));
+        let known = desk.clone().ok();
+        let router = router(Arc::new(Shared { watched, guard: self.guard, desk }));
         let listener = self.listener;
-        Serving(tokio::spawn(async move {
+        let mut tasks = vec![tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 warn!(%error, "nothing is told over HTTP any more");
             }
-        }))
+        })];
+        tasks.extend(known.clone().map(|desk| tokio::spawn(desk.follow())));
+        Serving { tasks, desk: known }
     }
 }
 
 fn router(shared: Arc<Shared>) -> Router {
-    let guarded = Router::new()
-        .route("/metrics", get(scrape))
-        .route("/api/v1/subscriptions", get(all))
-        .route("/api/v1/subscriptions/{topic}/{*group}", get(one))
+    let metrics = Router::new().route("/metrics", get(scrape));
+    let guarded = api::routes()
+        .into_iter()
+        .fold(metrics, |router, route| router.route(route.path, route.handler))
+        .route_layer(middleware::from_fn(by_own_page))
         .route_layer(middleware::from_fn_with_state(shared.clone(), with_token));
     Router::new()
         .route("/healthz", get(|| async { health::alive() }))
@@ -102,13 +123,40 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(guarded)
         .fallback(|| async { answer::problem(StatusCode::NOT_FOUND, PATHS) })
         .method_not_allowed_fallback(|| async {
-            answer::problem(StatusCode::METHOD_NOT_ALLOWED, "it can only be asked, with GET")
+            answer::problem(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "GET asks, POST changes; /api/v1/openapi.json tells what",
+            )
         })
         .layer(middleware::from_fn_with_state(shared.clone(), by_our_name))
         .with_state(shared)
 }
 
-const PATHS: &str = "there are /healthz, /readyz, /metrics and /api/v1/subscriptions";
+const PATHS: &str =
+    "there are /healthz, /readyz, /metrics and /api/v1/..., which /api/v1/openapi.json tells of";
+
+/// Changes come from programs, or from pages of this process, and as JSON, which no form of a page can send.
+async fn by_own_page(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    if !Guard::is_own_page(headers) {
+        return answer::problem(
+            StatusCode::FORBIDDEN,
+            "a page of another site asks for it; changes come from programs, or from pages of this process",
+        );
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return answer::problem(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "changes are sent as JSON: Content-Type: application/json",
+        );
+    }
+    next.run(request).await
+}
 
 async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     if shared.guard.admits(request.headers()) {
@@ -138,14 +186,15 @@ async fn ready(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 
 async fn scrape(State(shared): State<Arc<Shared>>) -> Response {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], metrics::page(&shared.watched)).into_response()
+    let at_risk = shared.desk.as_ref().map(|desk| desk.at_risk()).unwrap_or_default();
+    ([(header::CONTENT_TYPE, kind)], metrics::page(&shared.watched, &at_risk)).into_response()
 }
 
-async fn all(State(shared): State<Arc<Shared>>) -> Response {
+pub(crate) async fn all(State(shared): State<Arc<Shared>>) -> Response {
     subscriptions::all(&shared.watched)
 }
 
-async fn one(
+pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
     named: Result<Path<(String, String)>, PathRejection>,
 ) -> Response {

@@ -9,6 +9,7 @@ pub mod python;
 mod reading;
 mod real;
 mod topics;
+mod writing;
 
 pub use reading::Stored;
 pub use real::{Cluster, is_required, kafka, postgres};

@@ -44,7 +44,7 @@ pub fn postgres() -> Option<String> {
 /// If it names something that is not known: it would be required in vain.
 #[must_use]
 pub fn is_required(what: &str) -> bool {
-    const KNOWN: [&str; 5] = ["kafka", "postgres", "python", "browser", "sasl"];
+    const KNOWN: [&str; 7] = ["kafka", "postgres", "python", "browser", "sasl", "tls", "spring"];
     let required = env::var("REDRIVE_REQUIRE").unwrap_or_default();
     let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
     let unknown = names.clone().find(|name| !KNOWN.contains(name));

@@ -1,5 +1,7 @@
 //! `redrive check`: every problem of a configuration, or what it means in words.
 
+mod kept;
+
 use std::fmt::Write;
 use std::io;
 
@@ -12,6 +14,7 @@ use redrive_core::route::{Exhausted, Strategy};
 use redrive_core::settings::{Delivery, OrderBy};
 use redrive_push::{BadHandler, Traces};
 
+use crate::cluster::ClusterArgs;
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::{handler_text, human, screen};
@@ -20,10 +23,14 @@ use crate::{handler_text, human, screen};
 #[command(after_help = "Examples:
   redrive check
   redrive check -c staging.toml
-  REDRIVE_CONFIG=staging.toml redrive check")]
+  REDRIVE_CONFIG=staging.toml redrive check
+
+If the cluster answers, it is also looked whether its topics delete letters, or what waits, too early.")]
 pub(crate) struct Check {
     #[command(flatten)]
     file: ConfigFile,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 impl Check {
@@ -40,7 +47,32 @@ impl Check {
             return Ok(Exit::Config);
         }
         screen::data(&format!("{} is valid\n{}", self.file.name(), meaning(&config)))?;
+        self.warn(&config)?;
         Ok(Exit::Ok)
+    }
+
+    /// Warns of topics that delete too early, as far as the cluster can be asked.
+    fn warn(&self, config: &Config) -> io::Result<()> {
+        let Some(settings) = self.cluster.settings(config) else { return Ok(()) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let file = self.file.name();
+        let warnings = runtime.block_on(kept::warnings(&settings, &config.subscriptions, &file));
+        // A name that is looked up may take longer than anybody waits.
+        runtime.shutdown_background();
+        match warnings {
+            Some(Ok(warnings)) => warnings.iter().for_each(|one| {
+                screen::say(&format!("warning: {}\nhelp: {}", one.what, one.help));
+            }),
+            Some(Err(error)) => {
+                let why = screen::told(&error);
+                screen::say(&format!("note: what the topics keep is not checked: {why}"));
+            }
+            None => screen::say(&format!(
+                "note: {} does not answer, so what its topics keep is not checked",
+                settings.brokers
+            )),
+        }
+        Ok(())
     }
 }
 

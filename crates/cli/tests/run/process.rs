@@ -37,6 +37,8 @@ impl Process {
         let mut child = Command::new(PROGRAM)
             .args(["run", "-c"])
             .arg(file)
+            // The index of letters is beside the file.
+            .env("XDG_STATE_HOME", file.parent().unwrap())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -78,6 +80,31 @@ impl Process {
         connection.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// The status, the head and the body of an answer, as bytes.
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Vec<u8>) {
+        let mut connection = TcpStream::connect(&self.address).unwrap();
+        let (host, length) = (&self.address, body.len());
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        );
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head, answer.split_off(end + 4))
+    }
+
+    /// Changes something, as a program does.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let (status, head, body) =
+            self.ask("POST", path, "content-type: application/json\r\n", &body.to_string());
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let is_json = head.contains("application/json") || head.contains("application/problem+json");
+        assert!(is_json, "{head}");
+        (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
     }
 
     pub(crate) fn json(&self, path: &str) -> (u16, Value) {

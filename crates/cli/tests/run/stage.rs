@@ -39,6 +39,21 @@ impl Stage {
         self.publisher.publish(outgoing).await.unwrap();
     }
 
+    /// All values of a topic of one partition, as text.
+    pub(crate) async fn read(&self, topic: &str) -> String {
+        let add = |text: &mut String, passage| match passage {
+            redrive_kafka::Passage::Begin { .. } => {}
+            redrive_kafka::Passage::Record(record) => {
+                text.push_str(&String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()));
+                text.push('\n');
+            }
+        };
+        let settings = self.cluster.settings();
+        redrive_kafka::read_through(settings, topic.parse().unwrap(), vec![0], String::new(), add)
+            .await
+            .unwrap()
+    }
+
     /// Sends so many, each with the number as its value, over so many keys.
     pub(crate) async fn send_many(&self, topic: &str, numbers: std::ops::Range<usize>, keys: usize) {
         for number in numbers {

@@ -25,7 +25,9 @@ pub(crate) async fn judged(place: &Place, sent: &[Sent], told: impl Fn() -> Vec<
     let clock = Clock::system();
     let deadline = clock.now().steady + PATIENCE;
     loop {
-        let story = Story::read(&told(), place.letters().await);
+        // The letters first: what was called for one of them has been told by then.
+        let letters = place.letters().await;
+        let story = Story::read(&told(), letters);
         let lost = story.lost(sent);
         if lost.missing().is_empty() {
             lost.check();

@@ -20,6 +20,7 @@ pub(super) fn within(
     problems: &mut Vec<Problem>,
 ) {
     lanes(typed, problems);
+    damaged(typed, problems);
     fixed_delays(typed, &policies[Class::NotReady], problems);
     transactions(typed, problems);
     retried_permanent(typed.retry.as_ref(), problems);
@@ -44,6 +45,17 @@ fn lanes(typed: &At<Subscription>, problems: &mut Vec<Problem>) {
         problems.push(
             Problem::error(followers.span.clone(), message).help("choose what to order by, such as key"),
         );
+    }
+}
+
+/// A letter whose lane was to be closed when its worker died would be passed over, its followers not.
+fn damaged(typed: &At<Subscription>, problems: &mut Vec<Problem>) {
+    let Some(skip) = typed.skip_damaged.as_ref().filter(|skip| skip.value.0) else { return };
+    if typed.followers.as_ref().is_some_and(|followers| followers.value != Followers::Pass) {
+        let message =
+            "skip-damaged needs followers = \"pass\": what followed a damaged record would be handled";
+        let help = "write followers = \"pass\", or leave skip-damaged out";
+        problems.push(Problem::error(skip.span.clone(), message).help(help));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod handler;
+mod letters;
 mod process;
 mod rules;
 mod subscription;
@@ -23,6 +24,7 @@ use crate::problem::{Problem, Report};
 use crate::typed;
 
 pub use handler::{Batch, Command, Credentials, Handler, Http, Notify, Secret};
+pub use letters::{Letters, Link};
 pub use process::{Log, LogFormat, LogLevel, Server};
 pub use traces::Traces;
 
@@ -39,6 +41,8 @@ pub struct Config {
     pub log: Log,
     /// Where it sends spans, if anywhere.
     pub traces: Option<Traces>,
+    /// How dead letters are found and indexed.
+    pub letters: Letters,
     /// What is consumed, and how.
     pub subscriptions: Vec<Subscription>,
     /// What is hardly meant but harmless.
@@ -95,6 +99,7 @@ pub struct Subscription {
     pub surge_guard: Option<SurgeGuard>,
     pub max_loss: Option<MaxLoss>,
     pub auto_create: bool,
+    pub skip_damaged: bool,
     pub concurrency: NonZeroU32,
     pub retry_concurrency: NonZeroU32,
     pub timeout: Duration,
@@ -145,7 +150,9 @@ pub(crate) fn check(file: &typed::File) -> (Config, Vec<Problem>) {
     let server = Server::from_typed(file.server.as_ref().map(|server| &server.value), &mut problems);
     let log = Log::from_typed(file.log.as_ref().map(|log| &log.value));
     let traces = Traces::from_typed(file.traces.as_ref(), &mut problems);
-    (Config { kafka, service, server, log, traces, subscriptions, warnings: Report::default() }, problems)
+    let letters = Letters::from_typed(file.letters.as_ref().map(|letters| &letters.value), &mut problems);
+    let warnings = Report::default();
+    (Config { kafka, service, server, log, traces, letters, subscriptions, warnings }, problems)
 }
 
 impl Kafka {

@@ -93,6 +93,7 @@ pub(super) fn resolve(
         surge_guard: typed.surge_guard.as_ref().map_or(Some(SurgeGuard::default()), |guard| guard.value.0),
         max_loss: typed.max_loss.as_ref().map(|limit| limit.value),
         auto_create: typed.auto_create.as_ref().is_some_and(|flag| flag.value.0),
+        skip_damaged: typed.skip_damaged.as_ref().is_some_and(|flag| flag.value.0),
         concurrency,
         retry_concurrency: count(typed.retry_concurrency.as_ref()).unwrap_or(concurrency),
         timeout,

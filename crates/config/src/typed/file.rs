@@ -31,6 +31,8 @@ table! {
         "log" log: Log, Optional;
         /// Where `redrive run` sends spans, one for each attempt.
         "traces" traces: Traces, Optional;
+        /// How `redrive dlq` finds and indexes dead letters.
+        "letters" letters: Letters, Optional;
         /// What holds for every subscription that does not say otherwise.
         "defaults" defaults: Defaults, Optional;
         /// A topic, the group that consumes it, and what happens to its records. Repeat it for each.
@@ -90,6 +92,22 @@ table! {
         "timeout" timeout: Duration, Default("10s");
         /// How many spans may wait to be sent; more than these are dropped and counted.
         "queue" queue: Count, Default("10000");
+    }
+}
+
+table! {
+    /// How `redrive dlq` finds and indexes dead letters. The letter topics of the subscriptions are always read.
+    Letters {
+        /// The folder of the index, which may be deleted at any time.
+        "state" state: Text, Default("~/.local/state/redrive");
+        /// Expressions that the whole names of other letter topics match.
+        "topics" topics: Vec<At<Pattern>>, Default(".*\\.dlq");
+        /// Addresses of logs and traces, by a name, for `redrive dlq show`. `{topic}`, `{partition}`, `{offset}`, `{group}`,
+        /// `{key}`, `{service}`, `{instance}`, `{handler}`, `{time}` (epoch milliseconds), `{error}` and `{header:NAME}` stand for
+        /// what the letter says.
+        "links" links: Named, Optional;
+        /// A letter that was sent back so often is left out of replays.
+        "max-replays" max_replays: Count, Default("5");
     }
 }
 
@@ -171,6 +189,9 @@ table! {
         "max-loss" max_loss: MaxLoss, Optional;
         /// Make and mend topics; otherwise they are verified, and a mismatch is refused with the command that mends it.
         "auto-create" auto_create: Flag, Default("false");
+        /// Pass over records that are letters of this group already, when the topic is read anew. Needs
+        /// `followers = "pass"`.
+        "skip-damaged" skip_damaged: Flag, Default("false");
         /// How many records are handled at once.
         "concurrency" concurrency: Count, Default("64");
         /// How many retries are handled at once, beside the first tries.

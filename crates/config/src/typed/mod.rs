@@ -12,8 +12,8 @@ mod reader;
 mod shape;
 
 pub(crate) use file::{
-    Classify, Command, Defaults, File, Handler, Http, Kafka, Log, Mask, Notify, Server, Shelf, Subscription,
-    Traces,
+    Classify, Command, Defaults, File, Handler, Http, Kafka, Letters, Log, Mask, Notify, Server, Shelf,
+    Subscription, Traces,
 };
 pub(crate) use leaves::{ByClass, Count, Flag, Guarded, Named, Properties, Ratio, Secret, Size, Text};
 pub(crate) use reader::{At, Reader};

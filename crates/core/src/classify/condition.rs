@@ -106,6 +106,12 @@ impl fmt::Display for Condition {
 }
 
 impl Pattern {
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// The text with every match of it replaced.
     pub(crate) fn replace_all(&self, text: &str, by: &str) -> String {
         self.0.replace_all(text, regex::NoExpand(by)).into_owned()

@@ -1,8 +1,10 @@
 //! Payloads of waiting records, within a budget: those that are due first are kept. What is due later is
 //! packed when it gets tight, and read back from the shelf when there is no room even for that.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use crate::shelf::Wait;
 use crate::time::Timestamp;

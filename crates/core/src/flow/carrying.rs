@@ -40,12 +40,12 @@ impl Flow {
             let closures = shelf.closures().filter(|(letter, closure)| moves(*letter, closure.at));
             let closures: Vec<_> = closures.collect();
             let closures: Vec<_> =
-                closures.into_iter().map(|(letter, closure)| (letter, closure.lane.clone())).collect();
+                closures.into_iter().map(|(letter, closure)| (letter, closure.clone())).collect();
             if live.is_empty() && closures.is_empty() {
                 return;
             }
-            for (letter, lane) in closures {
-                aside.owner.carry_closure(letter, lane);
+            for (letter, closure) in closures {
+                aside.owner.carry_closure(letter, closure.lane, closure.announced);
             }
             let live = live.into_iter().map(|(_, origin)| origin);
             aside.carry = Some(Carry::of(Carried::Below(below), live));
@@ -134,7 +134,7 @@ impl Flow {
         if let Some(carry) = &mut aside.carry {
             carry.on_the_way.insert(origin);
         }
-        self.writers.insert(partition);
+        self.writes(partition);
     }
 
     /// A record stands at the end of the log now.

@@ -16,6 +16,11 @@ impl Flow {
     pub fn advance(&mut self, now: Now) {
         self.wall = now.wall;
         self.wake(now.steady);
+        self.open_overdue(now);
+        while let Some(partition) = self.reconsider.pop_first() {
+            self.reconsider_announcements(partition);
+            self.answer(partition, now);
+        }
         if !self.stopping {
             // Originals expire whether anything may start or not.
             self.roll_forward(now);
@@ -41,7 +46,7 @@ impl Flow {
         let may_probe = |gate: &&Gate| gate.probing.is_none() && !self.paused;
         let gates = self.gates.values().filter(may_probe).map(|gate| gate.until);
         let pass = self.next_pass(now);
-        gates.chain(parked).chain(release).chain(pass).min()
+        gates.chain(parked).chain(release).chain(pass).chain(self.next_deadline(now)).min()
     }
 
     fn wake(&mut self, now: Duration) {
@@ -69,7 +74,8 @@ impl Flow {
     }
 
     fn start_or_stall(&mut self, id: Id, slot: Slot) {
-        let Some(ticket) = self.tickets.get(id) else { return };
+        // What was ready may have to wait behind a letter by now.
+        let Some(ticket) = self.tickets.get(id).filter(|ticket| ticket.place == Place::Ready) else { return };
         let number = ticket.record.at.partition;
         let closed = !self.gates.is_empty() && self.gates.contains_key(&Some(number));
         let Some(partition) = self.partitions.get_mut(number) else { return };
@@ -130,7 +136,8 @@ impl Flow {
         let failed_first = gate.fresh_next;
         let failed = |flow: &mut Self| {
             let gate = flow.gates.get_mut(&scope)?;
-            let found = gate.blocked.iter().position(|id| may_start(&flow.tickets, &flow.partitions, *id))?;
+            let may_start = |id: &Id| may_start(&flow.tickets, &flow.partitions, *id, Place::Blocked);
+            let found = gate.blocked.iter().position(may_start)?;
             gate.blocked.remove(found)
         };
         match failed_first {
@@ -145,7 +152,8 @@ impl Flow {
         match scope {
             None => {
                 for queue in [&mut self.fresh, &mut self.again] {
-                    if let Some(found) = queue.iter().position(|id| may_start(tickets, partitions, *id)) {
+                    let may_start = |id: &Id| may_start(tickets, partitions, *id, Place::Ready);
+                    if let Some(found) = queue.iter().position(may_start) {
                         return queue.remove(found);
                     }
                 }
@@ -153,7 +161,9 @@ impl Flow {
             }
             Some(number) => {
                 let partition = partitions.get_mut(number).filter(|state| !state.held && !state.draining)?;
-                partition.stalled.pop_front()
+                let is_ready = |id: &Id| tickets.get(*id).is_some_and(|ticket| ticket.place == Place::Ready);
+                let found = partition.stalled.iter().position(is_ready)?;
+                partition.stalled.remove(found)
             }
         }
     }
@@ -205,7 +215,8 @@ impl Flow {
     }
 }
 
-fn may_start(tickets: &super::Tickets, partitions: &super::Partitions, id: Id) -> bool {
-    let partition = tickets.get(id).and_then(|ticket| partitions.get(ticket.record.at.partition));
+fn may_start(tickets: &super::Tickets, partitions: &super::Partitions, id: Id, place: Place) -> bool {
+    let ticket = tickets.get(id).filter(|ticket| ticket.place == place);
+    let partition = ticket.and_then(|ticket| partitions.get(ticket.record.at.partition));
     partition.is_some_and(|partition| !partition.held && !partition.draining)
 }

@@ -6,6 +6,7 @@
 
 mod adopting;
 mod ahead;
+mod announcing;
 mod cache;
 mod carrying;
 mod dispatch;
@@ -14,6 +15,8 @@ mod gauges;
 mod loss;
 mod originals;
 mod partition;
+mod replaying;
+mod reporting;
 mod returning;
 mod routing;
 mod shelving;
@@ -26,20 +29,23 @@ mod tests;
 mod ticket;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+
+use hashbrown::HashMap;
 
 use crate::class::Class;
 use crate::failure::Failure;
 use crate::histogram::Histogram;
 use crate::lanes::{Followers, Lanes, Step};
 use crate::offsets::{Offsets, Progress, Ranges, Started};
+use crate::origin::Origin;
 use crate::record::Record;
 use crate::route::{Reason, Route, Rules};
 use crate::settings::{Blocking, MaxLoss, OrderBy, Payload, SurgeGuard};
-use crate::shelf::{ClaimId, Entry, Identity, Stage};
+use crate::shelf::{ClaimId, Entry, Identity, Missing, Stage, Verdict};
 use crate::time::Timestamp;
 use ahead::Pass;
 use cache::Cache;
@@ -153,6 +159,8 @@ pub enum Action {
         partition: i32,
         /// The mark in the log, if there is one.
         mark: Option<i64>,
+        /// What somebody else cut off the log: to go on is to accept that.
+        missing: Option<Missing>,
     },
     /// Read the source from here on.
     Start {
@@ -307,11 +315,44 @@ pub enum Notice {
         /// The partition.
         partition: i32,
     },
+    /// What became of a letter that was sent back is certain.
+    SentBack {
+        /// The job and the number of the letter in it.
+        replay: String,
+        /// Where it was first consumed.
+        origin: Origin,
+        /// What became of it.
+        fate: Fate,
+    },
+    /// Whoever announced that the letters of a lane are sent back is not done in time: the lane was opened.
+    Overdue {
+        /// The partition.
+        partition: i32,
+        /// The source offset of the letter that the lane was announced by.
+        leader: i64,
+        /// The job.
+        job: String,
+        /// How many letters of the lane were not sent back.
+        left: usize,
+    },
     /// The outage is over.
     Opened {
         /// The partition, if it was only one.
         partition: Option<i32>,
     },
+}
+
+/// What became of a letter that was sent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It was handled.
+    Handled,
+    /// A rule gave it up.
+    Dropped,
+    /// It failed, or has to wait for another, and is on the shelf.
+    Waiting,
+    /// It was not taken; as the order for it was answered.
+    Refused(Verdict),
 }
 
 /// Totals since the start.
@@ -326,6 +367,28 @@ pub struct Counts {
     pub dropped: u64,
     pub shelved: u64,
     pub released: u64,
+}
+
+impl Counts {
+    /// These and those.
+    #[must_use]
+    pub fn with(self, others: Self) -> Self {
+        let Self { consumed, attempts, handled, failed, buried, dropped, shelved, released } = others;
+        let mut all_failed = self.failed;
+        for (count, more) in all_failed.iter_mut().zip(failed) {
+            *count += more;
+        }
+        Self {
+            consumed: self.consumed + consumed,
+            attempts: self.attempts + attempts,
+            handled: self.handled + handled,
+            failed: all_failed,
+            buried: self.buried + buried,
+            dropped: self.dropped + dropped,
+            shelved: self.shelved + shelved,
+            released: self.released + released,
+        }
+    }
 }
 
 /// The flow of one subscription.
@@ -358,6 +421,8 @@ pub struct Flow {
     claims: u32,
     /// Partitions whose shelf has something to be written.
     writers: BTreeSet<i32>,
+    /// How long that may wait, if there may be something.
+    slack: Option<Duration>,
     /// Records that came back from a shelf, or are on their way.
     returns: usize,
     cache: Cache,
@@ -368,6 +433,10 @@ pub struct Flow {
     passes: HashMap<i32, Duration>,
     /// The time of the last call that told it.
     wall: Timestamp,
+    /// Lanes that were announced: until when, and by which letter of which partition.
+    deadlines: BTreeSet<(i64, i32, i64)>,
+    /// Partitions with orders to be looked at again.
+    reconsider: BTreeSet<i32>,
 }
 
 impl Flow {
@@ -398,12 +467,15 @@ impl Flow {
             paused: false,
             claims: 0,
             writers: BTreeSet::new(),
+            slack: None,
             returns: 0,
             cache,
             lateness: Histogram::default(),
             pass: None,
             passes: HashMap::new(),
             wall: Timestamp::from_millis(0),
+            deadlines: BTreeSet::new(),
+            reconsider: BTreeSet::new(),
         }
     }
 
@@ -420,6 +492,19 @@ impl Flow {
         let count = self.partitions.iter().count().max(1);
         let Limits { records, bytes } = self.settings.limits;
         self.share = Limits { records: (records / count).max(1), bytes: (bytes / 2 / count).max(1) };
+    }
+
+    /// A record was read that nobody is to see: it is complete. Whether it was not before.
+    pub fn skip(&mut self, number: i32, offset: i64) -> bool {
+        let Some(partition) = self.partitions.get_mut(number).filter(|one| one.has_started()) else {
+            return false;
+        };
+        let is_new = match partition.offsets.start(offset) {
+            Started::New => partition.offsets.finish(offset),
+            Started::Complete | Started::Again => false,
+        };
+        self.pass(number);
+        is_new
     }
 
     /// A record was read.
@@ -450,6 +535,7 @@ impl Flow {
             bytes,
             started: 0,
             shelved: None,
+            sent_back: None,
         };
         let id = self.tickets.insert(ticket);
         partition.records.push(offset, id);
@@ -470,6 +556,15 @@ impl Flow {
             state.offsets.pass(position);
             self.pass(partition);
         }
+    }
+
+    /// The partitions in which something is due that the reader has not passed, and how far it has come.
+    pub fn behind(&self) -> impl Iterator<Item = (i32, i64)> + '_ {
+        self.partitions.iter().filter_map(|(number, state)| {
+            let waits =
+                state.has_started() && state.aside.as_ref().is_some_and(|aside| !aside.unpassed.is_empty());
+            waits.then(|| (number, state.offsets.passed()))
+        })
     }
 
     /// The letter of a record is confirmed.
@@ -515,12 +610,14 @@ impl Flow {
     pub fn drain(&mut self, partition: i32) {
         if let Some(partition) = self.partitions.get_mut(partition) {
             partition.draining = true;
+            self.hurry();
         }
     }
 
     /// Nothing starts any more.
     pub fn stop(&mut self) {
         self.stopping = true;
+        self.hurry();
     }
 
     /// Whether nothing of this partition runs or has a letter on its way.
@@ -547,6 +644,7 @@ impl Flow {
         self.passes.remove(&partition);
         self.pass.take_if(|pass| pass.partition == partition);
         self.writers.remove(&partition);
+        self.deadlines.retain(|(_, of, _)| *of != partition);
         self.share_out();
         self.gates.remove(&Some(partition));
         for gate in self.gates.values_mut() {
@@ -754,6 +852,9 @@ impl Flow {
         let Some(ticket) = self.tickets.remove(id) else { return };
         let (number, offset) = (ticket.record.at.partition, ticket.record.at.offset);
         let Some(partition) = self.partitions.get_mut(number) else { return };
+        if partition.is_announcing(ticket.lane()) {
+            self.reconsider.insert(number);
+        }
         match ticket.shelved {
             Some(_) => {
                 partition.returned.remove(&offset);
@@ -780,6 +881,8 @@ impl Flow {
         if !partition.paused && is_full {
             partition.paused = true;
             self.actions.push_back(Action::Pause(number));
+            // What waits to be written may be what fills it.
+            self.hurry();
         } else if partition.paused && !is_full && records <= most / 2 && bytes <= most_bytes / 2 {
             partition.paused = false;
             self.actions.push_back(Action::Resume(number));

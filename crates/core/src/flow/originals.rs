@@ -78,7 +78,10 @@ impl Flow {
             return Smaller::Left;
         }
         let outlasts = |kept: &Kept| !wait.is_pointer() && kept.outlasts(&wait.record, wait.due());
-        let Some(kept) = kept.filter(outlasts) else { return Smaller::No };
+        let Some(kept) = kept.filter(outlasts) else {
+            // A letter stays what it is: it must not hold its partition.
+            return if self.refuse_replay(partition, seq, origin) { Smaller::Left } else { Smaller::No };
+        };
         let pointer = wait.pointing(kept.expires(&wait.record));
         aside.owner.replace(seq, pointer);
         aside.unfit.insert(origin);
@@ -89,6 +92,8 @@ impl Flow {
     pub(super) fn written(&self, wait: Wait) -> Wait {
         let shelf = self.settings.shelf.as_ref();
         match shelf.map(|shelf| (shelf.payload, shelf.originals)) {
+            // What was sent back may be all that is left of it.
+            _ if wait.done().replay > 0 => wait,
             Some((Payload::Pointer, Some(kept))) if kept.outlasts(&wait.record, wait.due()) => {
                 wait.pointing(kept.expires(&wait.record))
             }

@@ -1,12 +1,15 @@
 //! What the flow knows of one source partition.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hashbrown::{HashMap, HashSet};
 
 use super::Id;
+use super::replaying::Replaying;
+use super::reporting::End;
 use crate::lanes::{Ahead, Lanes, Shelved};
 use crate::offsets::Offsets;
 use crate::offsets::sparse::Sparse;
@@ -36,6 +39,8 @@ pub(super) struct Partition {
     pub(super) paused: bool,
     /// Its shelf, where there is one.
     pub(super) aside: Option<Aside>,
+    /// Letters that were sent back and are over, until the log says so.
+    pub(super) ends: Vec<End>,
 }
 
 /// The shelf of a partition, and what of it is on its way.
@@ -63,6 +68,8 @@ pub(super) struct Aside {
     pub(super) is_full: bool,
     /// A cut that was asked for and not answered.
     pub(super) cutting: bool,
+    /// Letters that are sent back.
+    pub(super) replaying: Replaying,
 }
 
 /// What is carried to the end of the log.
@@ -118,7 +125,17 @@ impl Partition {
             throttled: false,
             paused: false,
             aside: None,
+            ends: Vec::new(),
         }
+    }
+
+    /// Whether somebody waits for the records of this lane to leave memory, so that its letters can be sent back.
+    pub(super) fn is_announcing(&self, lane: Option<&Bytes>) -> bool {
+        let announcing = self.aside.as_ref().map(|aside| &aside.replaying.announcing);
+        announcing
+            .filter(|lanes| !lanes.is_empty())
+            .zip(lane)
+            .is_some_and(|(lanes, lane)| lanes.contains_key(lane))
     }
 
     /// The record of this offset that is in memory.
@@ -156,6 +173,7 @@ impl Aside {
             carry: None,
             is_full: false,
             cutting: false,
+            replaying: Replaying::default(),
         }
     }
 

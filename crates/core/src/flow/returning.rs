@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::partition::Aside;
 use super::ticket::{Burial, Lane, Past, Place, Ticket};
 use super::{Action, Flow, Id, Notice, Now};
@@ -105,6 +107,9 @@ impl Flow {
         if let Some(pass) = self.pass.as_mut().filter(|pass| pass.will_meet(partition, at)) {
             pass.at = at;
         }
+        if self.replay_fetched(partition, at, wait.as_ref()) {
+            return;
+        }
         let Some(aside) = self.partitions.aside(partition) else { return };
         let carried = aside.carry.as_mut().and_then(|carry| carry.fetching.remove(&at));
         let asked = aside.fetching.remove(&at);
@@ -172,7 +177,11 @@ impl Flow {
             bytes,
             started: 0,
             shelved: Some(wait.done()),
+            sent_back: None,
         };
+        if ticket.past.is_none() && wait.trail.replay.is_some() {
+            ticket.sent_back = Some(wait.trail.clone());
+        }
         // What it knows is the ticket's alone now.
         drop(wait);
         self.counts.released += 1;
@@ -198,7 +207,7 @@ impl Flow {
         };
         let id = self.tickets.insert(ticket);
         partition.returned.insert(offset, id);
-        partition.lanes.arrive(key.as_ref(), offset, &partition.aside, &mut self.steps);
+        partition.lanes.come_back(key.as_ref(), offset, &partition.aside, &mut self.steps);
         self.take_steps(number);
     }
 
@@ -217,15 +226,29 @@ impl Flow {
     }
 
     /// The lane that a letter closed is open again.
-    pub(super) fn opened(&mut self, number: i32, letter: i64) {
+    pub(super) fn opened(&mut self, number: i32, letter: i64, also: &[i64]) {
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let Some(key) = partition.lanes.closed_by(letter) else { return };
-        partition.lanes.resolve(&key, letter, &partition.aside, &mut self.steps);
+        self.open_lane(number, &key, letter, also);
+    }
+
+    /// The same where the lane is known.
+    pub(super) fn open_lane(&mut self, number: i32, key: &Bytes, letter: i64, also: &[i64]) {
+        let Some(partition) = self.partitions.get_mut(number) else { return };
+        let letters = std::iter::once(letter).chain(also.iter().copied());
+        // It may be a letter once more by now, and the log will say so after this.
+        let is_again =
+            |letter: i64| partition.aside.as_ref().is_some_and(|aside| aside.owner.is_writing(letter));
+        let letters = letters.map(|letter| (letter, is_again(letter)));
+        partition.lanes.resolve_all(key, letters, &partition.aside, &mut self.steps);
         if let Some(aside) = &mut partition.aside {
-            aside.let_go(&key);
+            aside.let_go(key);
         }
+        self.deadlines.retain(|(_, of, leader)| (*of, *leader) != (number, letter));
         self.take_steps(number);
-        self.wake_dependents(number, letter);
+        for letter in std::iter::once(letter).chain(also.iter().copied()) {
+            self.wake_dependents(number, letter);
+        }
     }
 
     /// A record that was taken out of the queue of due ones may be looked at again.

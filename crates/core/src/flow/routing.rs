@@ -1,15 +1,15 @@
 //! What becomes of an attempt that ended: complete, or the route that the rules give.
 
+use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::gate::Gate;
-use super::ticket::{Burial, Lane, Past, Place};
-use super::{Action, Flow, Id, Notice, Now, Slot};
+use super::ticket::{Burial, Lane, Past, Place, Ticket};
+use super::{Action, Fate, Flow, Id, Notice, Now, Slot};
 use crate::class::Class;
 use crate::classify::Subject;
 use crate::failure::Failure;
@@ -55,6 +55,9 @@ impl Flow {
         }
         self.loss.count(false, now.steady);
         let scopes = [None, Some(ticket.record.at.partition)];
+        if ticket.replay(&self.settings.group).is_some() {
+            self.note_end(id, Fate::Handled);
+        }
         self.complete(id);
         if !self.gates.is_empty() {
             for scope in scopes {
@@ -81,7 +84,7 @@ impl Flow {
                 if let Lane::Own(key) = &mut ticket.lane {
                     *key = Bytes::copy_from_slice(key);
                 }
-                Box::new(first(&ticket.record, ticket.lane(), &self.settings, failure, class))
+                Box::new(first(ticket, &self.settings, failure, class))
             }
         };
         let past = ticket.past.insert(past);
@@ -164,6 +167,7 @@ impl Flow {
                 let record = ticket.record.clone();
                 self.counts.dropped += 1;
                 self.loss.count(true, now.steady);
+                self.note_end(id, Fate::Dropped);
                 self.actions.push_back(Action::Tell(Notice::Dropped { record, reason: *reason }));
                 self.complete(id);
             }
@@ -199,21 +203,15 @@ impl Flow {
     }
 }
 
-fn first(
-    record: &Record,
-    lane: Option<&Bytes>,
-    settings: &super::Settings,
-    failure: Failure,
-    class: Class,
-) -> Past {
+fn first(ticket: &Ticket, settings: &super::Settings, failure: Failure, class: Class) -> Past {
+    let record = &ticket.record;
     let trail = Trail {
         origin: Some(record.at.clone()),
         origin_timestamp: record.timestamp,
         group: Some(settings.group.clone()),
         instance: Some(settings.instance.clone()),
-        lane: lane.cloned(),
         content_type: record.headers.text("content-type").map(ToOwned::to_owned),
-        ..Trail::default()
+        ..ticket.untried(&settings.group)
     };
     Past { trail: Arc::new(trail), history: History::of(record.at.clone()), failure, class, blocked_at: None }
 }

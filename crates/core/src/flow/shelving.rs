@@ -1,12 +1,22 @@
 //! Records on their way to the shelf, letters that close lanes, and orders.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::ticket::{Place, Ticket};
 use super::{Flow, Id, Now};
 use crate::headers::Trail;
-use crate::shelf::{Deed, Outcome, Stage, Verdict, Wait};
+use crate::shelf::{Deed, Order, Outcome, Stage, Verdict, Wait};
 use crate::time::Timestamp;
+
+/// The longest that an entry waits for others.
+const LONGEST: Duration = Duration::from_millis(200);
+
+/// How long the entry of a record that is due then may wait for others to be written with: not so long that it matters.
+/// Meanwhile there is time for what has none, and many entries cost less together.
+fn slack(due: Timestamp, now: Timestamp) -> Duration {
+    (due.since(now) / 8).min(LONGEST)
+}
 
 impl Flow {
     /// Sets a record aside until `due`, or, if it follows another, until that is complete.
@@ -22,7 +32,7 @@ impl Flow {
         aside.owner.shelve(wait);
         partition.active += 1;
         partition.lanes.shelve(ticket.lane(), offset, &partition.aside, &mut self.steps);
-        self.writers.insert(number);
+        self.writes_within(number, slack(due, self.wall));
         self.take_steps(number);
     }
 
@@ -47,7 +57,19 @@ impl Flow {
         debug_assert!(leader < offset);
         aside.owner.shelve(wait);
         partition.active += 1;
-        self.writers.insert(number);
+        // It comes back when its leader is done, which is not before that is due. There may be many of them, and all have
+        // to be there by then.
+        let slack = self.due(number, leader).map_or(Duration::ZERO, |due| slack(due, self.wall) / 8);
+        self.writes_within(number, slack);
+    }
+
+    /// When a record is due that is on the shelf, or on its way there.
+    fn due(&self, number: i32, origin: i64) -> Option<Timestamp> {
+        let partition = self.partitions.get(number)?;
+        match partition.find(origin) {
+            Some(id) => self.tickets.get(id)?.past.as_ref()?.trail.due,
+            None => Some(partition.aside.as_ref()?.owner.shelf.waiting.get(origin)?.due),
+        }
     }
 
     /// A letter is confirmed. Says whether its lane has to be closed in the log before the record is complete.
@@ -61,7 +83,8 @@ impl Flow {
         }
         aside.owner.close(ticket.record.at.offset, lane);
         ticket.place = Place::Closing;
-        self.writers.insert(ticket.record.at.partition);
+        let number = ticket.record.at.partition;
+        self.writes(number);
         true
     }
 
@@ -77,33 +100,44 @@ impl Flow {
 
     /// Answers the orders that were read.
     pub(super) fn answer(&mut self, number: i32, now: Now) {
-        let Some(partition) = self.partitions.get_mut(number) else { return };
-        let (offsets, records) = (&partition.offsets, &partition.records);
-        let Some(aside) = partition.aside.as_mut().filter(|aside| aside.owner.is_running()) else { return };
+        self.go_on_with_replays(number);
+        let Some(aside) = self.partitions.aside(number).filter(|aside| aside.owner.is_running()) else {
+            return;
+        };
         for order in aside.owner.unanswered() {
-            let gone = match records.get(order.origin) {
-                Some(_) => Verdict::TooLate,
-                None if offsets.is_behind(order.origin) => Verdict::Finished,
-                None => Verdict::Unknown,
-            };
-            let shelf = &aside.owner.shelf;
-            let verdict = match (order.deed, shelf.waiting.get(order.origin)) {
-                (Deed::Resolve, _) if shelf.is_closing(order.origin) => Verdict::Opened,
-                (_, None) => gone,
-                (deed, Some(waiting)) => match (waiting.stage, deed) {
-                    (Stage::Finished, _) => Verdict::Finished,
-                    (Stage::Waiting | Stage::Out | Stage::Held, Deed::Resolve) => Verdict::Unknown,
-                    (Stage::Out, _) => Verdict::TooLate,
-                    (Stage::Waiting | Stage::Held, _) if waiting.cancelled => Verdict::TooLate,
-                    (Stage::Waiting | Stage::Held, Deed::Release) => Verdict::Due { due: now.wall.millis() },
-                    (Stage::Waiting | Stage::Held, Deed::Reschedule { due }) => Verdict::Due { due },
-                    (Stage::Waiting | Stage::Held, Deed::Cancel) => Verdict::Cancelled,
-                },
-            };
-            let outcome = Outcome { id: order.id, origin: order.origin, verdict };
-            aside.owner.answer(outcome);
+            let Some(outcome) = self.answer_to(number, order, now) else { continue };
+            if let Some(aside) = self.partitions.aside(number) {
+                aside.owner.answer(outcome);
+            }
         }
-        self.writers.insert(number);
+        self.writes(number);
+    }
+
+    fn answer_to(&mut self, number: i32, order: Order, now: Now) -> Option<Outcome> {
+        let partition = self.partitions.get(number)?;
+        let (offsets, records) = (&partition.offsets, &partition.records);
+        let shelf = &partition.aside.as_ref()?.owner.shelf;
+        let gone = match records.get(order.origin) {
+            Some(_) => Verdict::TooLate,
+            None if offsets.is_behind(order.origin) => Verdict::Finished,
+            None => Verdict::Unknown,
+        };
+        let verdict = match (order.deed, shelf.waiting.get(order.origin)) {
+            (Deed::Resolve | Deed::Announce { .. }, _) if shelf.is_closing(order.origin) => {
+                return self.answer_about_lane(number, &order, now);
+            }
+            (_, None) => gone,
+            (deed, Some(waiting)) => match (waiting.stage, deed) {
+                (Stage::Finished, _) => Verdict::Finished,
+                (_, Deed::Resolve | Deed::Announce { .. }) => Verdict::Unknown,
+                (Stage::Out, _) => Verdict::TooLate,
+                (Stage::Waiting | Stage::Held, _) if waiting.cancelled => Verdict::TooLate,
+                (Stage::Waiting | Stage::Held, Deed::Release) => Verdict::Due { due: now.wall.millis() },
+                (Stage::Waiting | Stage::Held, Deed::Reschedule { due }) => Verdict::Due { due },
+                (Stage::Waiting | Stage::Held, Deed::Cancel) => Verdict::Cancelled,
+            },
+        };
+        Some(Outcome::to(order.id, order.origin, verdict))
     }
 }
 
@@ -121,7 +155,7 @@ fn wait_of(ticket: &mut Ticket, due: Timestamp, behind: Option<i64>, settings: &
                 instance: Some(settings.instance.clone()),
                 lane: ticket.lane.detached(&record),
                 attempt: Some(0),
-                ..Trail::default()
+                ..ticket.untried(&settings.group)
             });
             (record, &mut untried)
         }

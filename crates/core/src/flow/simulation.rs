@@ -23,12 +23,18 @@ fn first_seed() -> u64 {
 }
 
 fn simulate(followers: Followers, exactly_once: bool) {
+    simulate_with(followers, exactly_once, |world| {
+        world.run(400);
+        world.settle();
+    });
+}
+
+fn simulate_with(followers: Followers, exactly_once: bool, play: fn(&mut World)) {
     let mut coverage = Coverage::default();
     for seed in first_seed()..first_seed() + seeds() {
         let run = std::panic::catch_unwind(|| {
             let mut world = World::new(seed, followers, exactly_once, Faults::default());
-            world.run(400);
-            world.settle();
+            play(&mut world);
             world.seen
         });
         match run {
@@ -99,10 +105,26 @@ fn exactly_once_and_followers_are_buried() {
     simulate(Followers::Bury, true);
 }
 
+#[test]
+fn what_somebody_else_cuts_off_is_told() {
+    simulate_with(Followers::Pass, false, World::run_and_be_cut);
+    simulate_with(Followers::Hold, false, World::run_and_be_cut);
+    simulate_with(Followers::Bury, false, World::run_and_be_cut);
+}
+
+#[test]
+fn what_somebody_else_cuts_off_is_told_exactly_once() {
+    simulate_with(Followers::Pass, true, World::run_and_be_cut);
+    simulate_with(Followers::Hold, true, World::run_and_be_cut);
+    simulate_with(Followers::Bury, true, World::run_and_be_cut);
+}
+
 impl Flow {
-    /// Up to where the log may be cut now, worth it or not.
-    fn best_cut(&self, partition: i32) -> Option<i64> {
-        self.partitions.get(partition)?.aside.as_ref()?.owner.best_cut()
+    /// Has the log cut as soon as that may be, worth it or not.
+    fn prepare_cut(&mut self, partition: i32) {
+        if let Some(aside) = self.partitions.aside(partition).filter(|aside| aside.owner.is_running()) {
+            aside.owner.prepare_cut();
+        }
     }
 
     /// Looks at the next turn for pointers to old originals, whenever it last did.

@@ -1,12 +1,13 @@
 //! A partition with a shelf: claimed, proven, located, begun; what is read from the log meanwhile and after.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::partition::{Aside, Partition};
-use super::{Action, Flow, Notice, Now};
+use super::{Action, Fate, Flow, Notice, Now};
 use crate::lanes::Lanes;
 use crate::offsets::{Offsets, Progress};
-use crate::shelf::{Body, ClaimId, Entry, Owner, Phase, Seen, Stamp, Verdict};
+use crate::shelf::{Body, ClaimId, Entry, Outcome, Owner, Phase, Seen, Stamp, Verdict};
 use crate::time::Timestamp;
 
 /// Where the source of a claimed partition begins.
@@ -68,11 +69,12 @@ impl Flow {
         match aside.owner.phase() {
             Phase::Locating => {
                 let mark = aside.owner.shelf.progress().map(|progress| progress.mark());
-                self.actions.push_back(Action::Locate { partition, mark });
+                let missing = aside.owner.shelf.missing();
+                self.actions.push_back(Action::Locate { partition, mark, missing });
             }
             Phase::Running => self.runs(partition, now),
             Phase::Beginning => {
-                self.writers.insert(partition);
+                self.writes(partition);
             }
             Phase::Claiming | Phase::Proving => {}
         }
@@ -89,7 +91,7 @@ impl Flow {
             }
             Located::BeginsAt(offset) => {
                 aside.owner.begins_at(offset);
-                self.writers.insert(partition);
+                self.writes(partition);
             }
         }
     }
@@ -105,6 +107,12 @@ impl Flow {
     pub fn waiting(&self, partition: i32) -> usize {
         let aside = self.partitions.get(partition).and_then(|partition| partition.aside.as_ref());
         aside.map_or(0, |aside| aside.owner.shelf.waiting.len())
+    }
+
+    /// The lowest source offset whose record is only pointed at by what waits.
+    #[must_use]
+    pub fn lowest_pointer(&self, partition: i32) -> Option<i64> {
+        self.partitions.get(partition)?.aside.as_ref()?.owner.shelf.lowest_pointer()
     }
 
     /// Whether the partition runs and nothing lives on its shelf: no record, no closed lane, no order.
@@ -129,6 +137,10 @@ impl Flow {
         partition.offsets = Offsets::resume(Progress::new(progress.mark(), ahead));
         for (letter, closure) in shelf.closures() {
             partition.lanes.restore_closed(&closure.lane, letter);
+            if let Some(announced) = &closure.announced {
+                partition.lanes.announce(&closure.lane, letter, &mut self.steps);
+                self.deadlines.insert((announced.deadline, number, letter));
+            }
         }
         let cancelled: Vec<_> =
             shelf.waiting.iter().filter(|waiting| waiting.cancelled).map(|waiting| waiting.origin).collect();
@@ -146,7 +158,8 @@ impl Flow {
 
     /// The partition runs, for the first time or again.
     fn runs(&mut self, partition: i32, now: Now) {
-        self.writers.insert(partition);
+        self.writes(partition);
+        self.resume_replays(partition);
         self.answer(partition, now);
         self.bury_undecodable(partition);
     }
@@ -201,7 +214,10 @@ impl Flow {
                 self.claim_again(partition);
             }
             Seen::Foreign => self.refused(partition),
-            Seen::Ordered => self.answer(partition, now),
+            Seen::Ordered => {
+                self.keep_whole(partition, at, entry);
+                self.answer(partition, now);
+            }
             Seen::Confirmed(body) => self.confirmed(partition, body, now),
         }
     }
@@ -220,20 +236,28 @@ impl Flow {
     }
 
     fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
+        // Something that was lost may have to be written again.
         self.writers.insert(partition);
+        self.slack.get_or_insert(Duration::ZERO);
         match body {
             Body::Wait(wait) => {
+                let origin = wait.record.at.offset;
                 self.waits(partition, wait);
+                self.no_longer_busy(partition, origin);
                 self.answer(partition, now);
             }
             Body::Carried(wait) => self.carried(partition, wait),
             Body::Closed(closed) if closed.completes => {
                 self.closed(partition, closed.origin);
+                self.no_longer_busy(partition, closed.origin);
                 self.answer(partition, now);
             }
             Body::Closed(_) => {}
             Body::Outcome(outcome) => {
-                self.answered(partition, outcome.origin, outcome.verdict);
+                self.answered(partition, &outcome);
+                for origin in std::iter::once(outcome.origin).chain(outcome.also) {
+                    self.no_longer_busy(partition, origin);
+                }
                 self.answer(partition, now);
             }
             Body::Checkpoint { begins, .. } => {
@@ -242,17 +266,57 @@ impl Flow {
                 }
                 self.make_room(partition);
                 self.tidy(partition);
+                self.look_at_replays(partition, now);
+                self.tell_ends(partition);
             }
         }
     }
 
-    fn answered(&mut self, number: i32, origin: i64, verdict: Verdict) {
-        match verdict {
-            Verdict::Due { .. } => self.offer(number, origin),
+    fn answered(&mut self, number: i32, outcome: &Outcome) {
+        let origin = outcome.origin;
+        match outcome.verdict {
             Verdict::Cancelled => self.bring(number, origin),
-            Verdict::Opened => self.opened(number, origin),
-            Verdict::TooLate | Verdict::Finished | Verdict::Unknown => self.offer(number, origin),
+            Verdict::Opened => self.opened(number, origin, &outcome.also),
+            Verdict::Announced { deadline } => drop(self.deadlines.insert((deadline, number, origin))),
+            Verdict::Due { .. }
+            | Verdict::TooLate
+            | Verdict::Finished
+            | Verdict::Unknown
+            | Verdict::Taken { .. }
+            | Verdict::Replayed
+            | Verdict::Already
+            | Verdict::StillWaiting
+            | Verdict::TooLarge => {}
         }
+        if let Some(order) = outcome.order {
+            self.replay_answered(number, order, outcome);
+        }
+        // A letter that closes its lane may wait, sent back.
+        for letter in std::iter::once(outcome.origin).chain(outcome.also.iter().copied()) {
+            self.offer(number, letter);
+        }
+    }
+
+    /// How long what has to be written to the shelves may wait for more, if there may be something.
+    #[must_use]
+    pub fn slack(&self) -> Option<Duration> {
+        self.slack
+    }
+
+    /// Something has to be written to a shelf, now.
+    pub(super) fn writes(&mut self, partition: i32) {
+        self.writes_within(partition, Duration::ZERO);
+    }
+
+    /// Something has to be written to a shelf, and has so much time.
+    pub(super) fn writes_within(&mut self, partition: i32, slack: Duration) {
+        self.writers.insert(partition);
+        self.slack = Some(self.slack.map_or(slack, |least| least.min(slack)));
+    }
+
+    /// What has to be written waits for nothing more.
+    pub(super) fn hurry(&mut self) {
+        self.slack = self.slack.map(|_| Duration::ZERO);
     }
 
     /// What has to be written to the shelves next, in this order.
@@ -264,6 +328,7 @@ impl Flow {
                 None => self.writers.remove(&partition),
             };
         }
+        self.slack = None;
         None
     }
 
@@ -272,7 +337,7 @@ impl Flow {
         if let Some(aside) = self.partitions.aside(partition) {
             aside.owner.append_failed(claim, seq);
             aside.set_free();
-            self.writers.insert(partition);
+            self.writes(partition);
         }
     }
 
@@ -283,7 +348,7 @@ impl Flow {
         let progress = state.offsets.progress();
         if aside.owner.has_news(&progress) {
             aside.owner.checkpoint(progress);
-            self.writers.insert(partition);
+            self.writes(partition);
         }
     }
 
@@ -300,6 +365,9 @@ impl Flow {
 
     /// A record is on the shelf: its source offset is complete.
     fn waits(&mut self, number: i32, wait: Arc<crate::shelf::Wait>) {
+        if self.replay_waits(number, &wait) {
+            return;
+        }
         let Some(partition) = self.partitions.get_mut(number) else { return };
         let offset = wait.record.at.offset;
         let Some(id) = partition.find(offset) else { return };
@@ -313,6 +381,10 @@ impl Flow {
         let failure = ticket.past.take().map(|past| (Box::new(past.failure), past.class));
         self.counts.shelved += 1;
         self.actions.push_back(Action::Tell(Notice::Shelved { record, due, failure, attempts }));
+        if let Some(replay) = wait.trail.replay.clone() {
+            let (origin, fate) = (wait.record.at.clone(), Fate::Waiting);
+            self.actions.push_back(Action::Tell(Notice::SentBack { replay, origin, fate }));
+        }
         self.cache.insert(number, wait);
         self.forget_ticket(id);
         self.take_steps(number);

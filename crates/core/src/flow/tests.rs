@@ -43,7 +43,7 @@ fn settings(concurrency: u32) -> Settings {
 
 fn record(partition: i32, offset: i64, key: Option<&str>) -> Record {
     Record {
-        at: crate::Origin { topic: "orders".parse().unwrap(), partition, offset },
+        at: Origin { topic: "orders".parse().unwrap(), partition, offset },
         timestamp: None,
         key: key.map(|key| Bytes::from(key.to_owned())),
         value: Some(Bytes::from_static(b"v")),

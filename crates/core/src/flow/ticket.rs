@@ -56,6 +56,8 @@ pub struct Ticket {
     pub(super) started: u64,
     /// What names it on the shelf, if it came from there.
     pub(super) shelved: Option<Done>,
+    /// What is known of a letter that was sent back to the shelf, and has not failed since.
+    pub(super) sent_back: Option<Arc<Trail>>,
 }
 
 /// The failures of a record.
@@ -125,6 +127,24 @@ impl Ticket {
     #[must_use]
     pub fn lane(&self) -> Option<&Bytes> {
         self.lane.key(&self.record)
+    }
+
+    /// What its next letter or entry says of it if it never failed since it was read or sent back.
+    #[must_use]
+    pub(crate) fn untried(&self, group: &str) -> Trail {
+        match &self.sent_back {
+            Some(trail) => Trail::clone(trail),
+            None => Trail { lane: self.lane().cloned(), ..Trail::of_replay(&self.record.headers, group) },
+        }
+    }
+
+    /// The job that sent it back and its number there, if one did: to the shelf, or to its topic for this group.
+    pub(super) fn replay(&self, group: &str) -> Option<&str> {
+        let trail = self.past.as_ref().map(|past| &past.trail).or(self.sent_back.as_ref());
+        if let Some(trail) = trail {
+            return trail.replay.as_deref();
+        }
+        self.record.headers.replay(group)
     }
 
     /// How often the handler has had it, the running attempt included.

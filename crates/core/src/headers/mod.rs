@@ -2,6 +2,8 @@
 
 mod bounded;
 mod names;
+mod packed;
+pub(crate) mod show;
 #[cfg(test)]
 mod tests;
 mod trail;
@@ -10,7 +12,9 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-pub use names::{Name, PREFIX};
+pub use names::{ENTRY, Name, PREFIX};
+pub(crate) use names::{LOG, TRAIL};
+pub(crate) use packed::CUT_OFF;
 pub use trail::{Attempt, BadHeader, Link, Trail};
 
 /// The headers of a record, exactly as they are: order, duplicates, nulls and bytes that are no text.
@@ -79,6 +83,15 @@ impl Headers {
         self.0.retain(|header| header.name != name);
     }
 
+    /// The job that sent the record back to its topic and its number there, if one did for this group, or for any.
+    #[must_use]
+    pub fn replay(&self, group: &str) -> Option<&str> {
+        // Nearly always nothing: the names differ in their length.
+        let replay = self.text(Name::Replay.as_str())?;
+        let of = self.text(Name::Group.as_str());
+        of.is_none_or(|of| of == group).then_some(replay)
+    }
+
     /// Only what the user put there.
     #[must_use]
     pub fn without_ours(&self) -> Self {
@@ -92,6 +105,9 @@ impl Headers {
 pub fn known(name: &str) -> Cow<'static, str> {
     match Name::of(name) {
         Some(ours) => Cow::Borrowed(ours.as_str()),
+        None if name == ENTRY => Cow::Borrowed(ENTRY),
+        None if name == LOG => Cow::Borrowed(LOG),
+        None if name == TRAIL => Cow::Borrowed(TRAIL),
         None => Cow::Owned(name.to_owned()),
     }
 }

@@ -3,6 +3,13 @@
 /// What all of them begin with.
 pub const PREFIX: &str = "redrive-";
 
+/// The header that makes a record an entry of a shelf.
+pub const ENTRY: &str = "redrive-entry";
+/// Where the log of a shelf begins, in its checkpoints.
+pub(crate) const LOG: &str = "redrive-log";
+/// All that is known of a record that waits, in one header of its entry.
+pub(crate) const TRAIL: &str = "redrive-trail";
+
 macro_rules! names {
     ($($variant:ident = $name:literal, $doc:literal;)*) => {
         /// A header that Redrive writes.
@@ -28,6 +35,7 @@ macro_rules! names {
     };
 }
 
+// On shelves they are known by their places here: a new one goes to the end.
 names! {
     Origin = "redrive-origin", "Where the record was first consumed: `topic/partition/offset`.";
     OriginTimestamp = "redrive-origin-timestamp", "The timestamp it had there.";
@@ -52,6 +60,7 @@ names! {
     BuriedAt = "redrive-buried-at", "When it became a dead letter.";
     Replay = "redrive-replay", "The job that sent it back.";
     Replays = "redrive-replays", "How often it was sent back.";
+    ReplayedAt = "redrive-replayed-at", "When it was last sent back.";
     Pointer = "redrive-pointer", "Where the payload is, if it is not here.";
     PointerExpires = "redrive-pointer-expires", "When the payload is gone from there, if it is known.";
     Signature = "redrive-signature", "Proof of who asked for the delay.";

@@ -4,13 +4,13 @@
 //! leaves the user's headers alone. Numbers are decimal text, times epoch milliseconds.
 
 use std::fmt::Display;
-use std::io::Write as _;
 use std::str::FromStr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{self, cut};
+use super::show::Show;
 use super::{Headers, Name};
 use crate::class::Class;
 use crate::failure::{Cause, Failure};
@@ -49,6 +49,7 @@ pub struct Trail {
     pub buried_at: Option<Timestamp>,
     pub replay: Option<String>,
     pub replays: Option<u32>,
+    pub replayed_at: Option<Timestamp>,
     pub pointer: Option<Origin>,
     pub pointer_expires: Option<Timestamp>,
     pub signature: Option<String>,
@@ -104,7 +105,7 @@ pub struct BadHeader {
 impl Trail {
     /// What the headers say.
     pub fn read(headers: &Headers) -> Result<Self, BadHeader> {
-        let reader = Reader(headers);
+        let reader = Reader::of(headers);
         Ok(Self {
             origin: reader.parsed(Name::Origin)?,
             origin_timestamp: reader.time(Name::OriginTimestamp)?,
@@ -113,7 +114,7 @@ impl Trail {
             retries: reader.parsed(Name::Retries)?,
             first_failed_at: reader.time(Name::FirstFailedAt)?,
             due: reader.time(Name::Due)?,
-            lane: headers.last(Name::Lane.as_str()).cloned(),
+            lane: reader.last(Name::Lane).cloned(),
             class: reader.parsed(Name::Class)?,
             error_type: reader.text(Name::ErrorType)?,
             error_message: reader.text(Name::ErrorMessage)?,
@@ -129,10 +130,11 @@ impl Trail {
             buried_at: reader.time(Name::BuriedAt)?,
             replay: reader.text(Name::Replay)?,
             replays: reader.parsed(Name::Replays)?,
+            replayed_at: reader.time(Name::ReplayedAt)?,
             pointer: reader.parsed(Name::Pointer)?,
             pointer_expires: reader.time(Name::PointerExpires)?,
             signature: reader.text(Name::Signature)?,
-            key: headers.last(Name::Key.as_str()).cloned(),
+            key: reader.last(Name::Key).cloned(),
         })
     }
 
@@ -140,26 +142,49 @@ impl Trail {
     pub(crate) fn brief(headers: &Headers) -> Result<Self, BadHeader> {
         let mut trail = Self::default();
         for header in headers.iter() {
-            let (Some(name), Some(value)) = (Name::of(&header.name), &header.value) else { continue };
-            match name {
-                Name::Origin => trail.origin = Some(parsed(name, value)?),
-                Name::OriginTimestamp => {
-                    trail.origin_timestamp = Some(Timestamp::from_millis(parsed(name, value)?));
-                }
-                Name::Attempt => trail.attempt = Some(parsed(name, value)?),
-                Name::Replays => trail.replays = Some(parsed(name, value)?),
-                Name::Due => trail.due = Some(Timestamp::from_millis(parsed(name, value)?)),
-                Name::Lane => trail.lane = Some(value.clone()),
-                Name::Reason => trail.reason = Some(parsed(name, value)?),
-                Name::Leader => trail.leader = Some(parsed(name, value)?),
-                Name::Pointer => trail.pointer = Some(parsed(name, value)?),
-                Name::PointerExpires => {
-                    trail.pointer_expires = Some(Timestamp::from_millis(parsed(name, value)?));
-                }
-                _ => {}
+            if let (Some(name), Some(value)) = (Name::of(&header.name), &header.value) {
+                trail.take_brief(name, value, || value.clone())?;
             }
         }
         Ok(trail)
+    }
+
+    /// Takes a value in if it says where a record belongs or when it is due.
+    pub(super) fn take_brief(
+        &mut self,
+        name: Name,
+        value: &[u8],
+        bytes: impl FnOnce() -> Bytes,
+    ) -> Result<(), BadHeader> {
+        let time = || Ok(Some(Timestamp::from_millis(parsed(name, value)?)));
+        match name {
+            Name::Origin => self.origin = Some(parsed(name, value)?),
+            Name::OriginTimestamp => self.origin_timestamp = time()?,
+            Name::Attempt => self.attempt = Some(parsed(name, value)?),
+            Name::Replay => self.replay = Some(parsed(name, value)?),
+            Name::Replays => self.replays = Some(parsed(name, value)?),
+            Name::Due => self.due = time()?,
+            Name::Lane => self.lane = Some(bytes()),
+            Name::Reason => self.reason = Some(parsed(name, value)?),
+            Name::Leader => self.leader = Some(parsed(name, value)?),
+            Name::Pointer => self.pointer = Some(parsed(name, value)?),
+            Name::PointerExpires => self.pointer_expires = time()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the headers of a record say of the job that sent it back to its topic for this group, and nothing else.
+    #[must_use]
+    pub fn of_replay(headers: &Headers, group: &str) -> Self {
+        let Some(replay) = headers.replay(group) else { return Self::default() };
+        let reader = Reader::of(headers);
+        Self {
+            replay: Some(replay.to_owned()),
+            replays: reader.parsed(Name::Replays).unwrap_or_default(),
+            replayed_at: reader.time(Name::ReplayedAt).unwrap_or_default(),
+            ..Self::default()
+        }
     }
 
     /// Makes our headers say exactly this; what is `None` here is removed there.
@@ -172,39 +197,12 @@ impl Trail {
         }
     }
 
-    /// Adds our headers to some that have none of ours, as the trail of this record.
-    pub(crate) fn add_to(&self, headers: &mut Headers, record: &Record) {
-        // One piece of memory for all of them.
-        let (mut page, mut parts) = (Vec::with_capacity(1_024), Vec::with_capacity(16));
-        self.each(record, &mut page, |name, page, length| {
-            parts.push((name, page.len() - length..page.len()));
-        });
-        let page = Bytes::from(page);
-        headers.reserve(parts.len() + 1);
-        for (name, part) in parts {
-            headers.push(name.as_str(), Some(page.slice(part)));
-        }
-    }
-
-    /// Adds the value of each of our headers to some bytes, as the trail of this record, and says which it was
-    /// and how long it is.
-    pub(crate) fn each(
-        &self,
-        record: &Record,
-        to: &mut Vec<u8>,
-        mut added: impl FnMut(Name, &mut Vec<u8>, usize),
-    ) {
-        for name in Name::ALL {
-            let from = to.len();
-            let is_there = match name {
-                Name::Origin => show(to, Some(&record.at)),
-                Name::OriginTimestamp => show(to, record.timestamp),
-                name => self.put(*name, to),
-            };
-            let length = to.len() - from;
-            if is_there {
-                added(*name, to, length);
-            }
+    /// Adds the value of this header to some bytes, as the trail of this record, if there is one.
+    pub(super) fn put_of(&self, record: &Record, name: Name, to: &mut Vec<u8>) -> bool {
+        match name {
+            Name::Origin => show(to, Some(&record.at)),
+            Name::OriginTimestamp => show(to, record.timestamp),
+            name => self.put(name, to),
         }
     }
 
@@ -264,6 +262,7 @@ impl Trail {
             Name::BuriedAt => show(to, self.buried_at),
             Name::Replay => show(to, self.replay.as_ref()),
             Name::Replays => show(to, self.replays),
+            Name::ReplayedAt => show(to, self.replayed_at),
             Name::Pointer => show(to, self.pointer.as_ref()),
             Name::PointerExpires => show(to, self.pointer_expires),
             Name::Signature => show(to, self.signature.as_ref()),
@@ -272,8 +271,8 @@ impl Trail {
     }
 }
 
-fn show(to: &mut Vec<u8>, value: Option<impl Display>) -> bool {
-    value.is_some_and(|value| write!(to, "{value}").is_ok())
+fn show(to: &mut Vec<u8>, value: Option<impl Show>) -> bool {
+    value.inspect(|value| value.show(to)).is_some()
 }
 
 fn copy(to: &mut Vec<u8>, value: Option<&Bytes>) -> bool {
@@ -314,11 +313,26 @@ fn parsed<T: FromStr<Err: Display>>(name: Name, value: &[u8]) -> Result<T, BadHe
     text.parse().map_err(|error: T::Err| BadHeader { name, why: error.to_string() })
 }
 
-struct Reader<'a>(&'a Headers);
+/// The last value of each of our headers: all of them are found in one pass.
+struct Reader<'a>([Option<&'a Bytes>; Name::ALL.len()]);
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn of(headers: &'a Headers) -> Self {
+        let mut last = [None; Name::ALL.len()];
+        for header in headers.iter() {
+            if let Some(name) = Name::of(&header.name) {
+                last[name as usize] = header.value.as_ref();
+            }
+        }
+        Self(last)
+    }
+
+    fn last(&self, name: Name) -> Option<&'a Bytes> {
+        self.0[name as usize]
+    }
+
     fn text(&self, name: Name) -> Result<Option<String>, BadHeader> {
-        let Some(value) = self.0.last(name.as_str()) else {
+        let Some(value) = self.last(name) else {
             return Ok(None);
         };
         let text = std::str::from_utf8(value).map_err(|error| BadHeader { name, why: error.to_string() })?;
@@ -326,7 +340,7 @@ impl Reader<'_> {
     }
 
     fn parsed<T: FromStr<Err: Display>>(&self, name: Name) -> Result<Option<T>, BadHeader> {
-        self.0.last(name.as_str()).map(|value| parsed(name, value)).transpose()
+        self.last(name).map(|value| parsed(name, value)).transpose()
     }
 
     fn time(&self, name: Name) -> Result<Option<Timestamp>, BadHeader> {
@@ -334,7 +348,7 @@ impl Reader<'_> {
     }
 
     fn json<T: for<'de> Deserialize<'de>>(&self, name: Name) -> Result<Vec<T>, BadHeader> {
-        let Some(value) = self.0.last(name.as_str()) else {
+        let Some(value) = self.last(name) else {
             return Ok(Vec::new());
         };
         serde_json::from_slice(value).map_err(|error| BadHeader { name, why: error.to_string() })

@@ -21,6 +21,10 @@ pub(super) struct Lane {
     records: Records,
     /// The letters that close the lane: what comes after one of them is held or buried.
     letters: BTreeSet<i64>,
+    /// Those of them from which on somebody is about to send the letters back: from there on everything is held.
+    announced: BTreeSet<i64>,
+    /// Whether one is with the handler. A letter that is sent back comes before it, and waits for it.
+    is_running: bool,
 }
 
 impl Lane {
@@ -33,6 +37,21 @@ impl Lane {
     ) {
         if self.letters.contains(&offset) || self.records.contains(offset) {
             steps.push(Step::Known(offset));
+            return;
+        }
+        self.enter(offset, followers, ahead, steps);
+    }
+
+    /// A record comes back from the shelf. Its own letter may close the lane still: somebody sent it back.
+    pub(super) fn enter(
+        &mut self,
+        offset: i64,
+        followers: Followers,
+        ahead: Option<Ahead>,
+        steps: &mut Vec<Step>,
+    ) {
+        if let Some(leader) = self.announced.first().copied().filter(|leader| *leader <= offset) {
+            self.follow(offset, leader, steps);
             return;
         }
         // The first of them: those behind it are its followers, mostly, and say so themselves.
@@ -61,17 +80,45 @@ impl Lane {
     }
 
     pub(super) fn remove(&mut self, offset: i64) {
-        self.records.remove(offset);
+        if self.records.remove(offset) == Some(Place::Running) {
+            self.is_running = false;
+        }
+    }
+
+    /// The one with the handler, or about to be.
+    pub(super) fn running(&self) -> Option<i64> {
+        self.records.running().filter(|_| self.is_running)
+    }
+
+    /// A letter that is sent back waits from now on, and what is queued behind it with it; `unstarted` was to run
+    /// and has not begun.
+    pub(super) fn sent_back(&mut self, offset: i64, unstarted: Option<i64>, steps: &mut Vec<Step>) {
+        if let Some(place @ Place::Running) = unstarted.and_then(|offset| self.records.get_mut(offset)) {
+            *place = Place::Queued;
+            self.is_running = false;
+        }
+        self.set_queued_aside(offset, steps);
+    }
+
+    /// Somebody is about to send back the letters from this one on, or no longer is.
+    pub(super) fn announce(&mut self, leader: i64, steps: &mut Vec<Step>) {
+        self.announced.insert(leader);
+        self.set_queued_aside(leader, steps);
+    }
+
+    pub(super) fn unannounce(&mut self, leader: i64) {
+        self.announced.remove(&leader);
     }
 
     pub(super) fn shelve(&mut self, offset: i64, steps: &mut Vec<Step>) {
         let Some(place @ Place::Running) = self.records.get_mut(offset) else { return };
         *place = Place::Aside;
+        self.is_running = false;
         self.set_queued_aside(offset, steps);
     }
 
     pub(super) fn bury(&mut self, offset: i64, followers: Followers, steps: &mut Vec<Step>) {
-        self.records.remove(offset);
+        self.remove(offset);
         match followers {
             Followers::Pass => {}
             Followers::Hold => {
@@ -109,13 +156,13 @@ impl Lane {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.records.is_empty() && self.letters.is_empty()
+        self.records.is_empty() && self.letters.is_empty() && self.announced.is_empty()
     }
 
     /// Whether the head would run, were nothing of the lane on the shelf.
     pub(super) fn is_ready(&self) -> bool {
         let Some((offset, Place::Queued)) = self.records.first() else { return false };
-        self.letters.first().is_none_or(|letter| *letter > offset)
+        !self.is_running && self.letters.first().is_none_or(|letter| *letter >= offset)
     }
 
     /// Starts the head if it may run: it is first, in memory and on the shelf, and before every closing letter.
@@ -125,6 +172,7 @@ impl Lane {
             return None;
         }
         *place = Place::Running;
+        self.is_running = true;
         Some(offset)
     }
 

@@ -93,7 +93,7 @@ impl Lanes {
         Self { followers, ..Self::default() }
     }
 
-    /// A record was read from the source, or came back from the shelf.
+    /// A record was read from the source.
     pub fn arrive(&mut self, key: Option<&Bytes>, offset: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
         let Some(key) = key else {
             steps.push(Step::Run(offset));
@@ -105,6 +105,55 @@ impl Lanes {
         };
         entry.get_mut().arrive(offset, self.followers, shelf.of(key), steps);
         go_on(entry, shelf, steps);
+    }
+
+    /// A record came back from the shelf.
+    pub fn come_back(
+        &mut self,
+        key: Option<&Bytes>,
+        offset: i64,
+        shelf: &impl Shelved,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(key) = key else {
+            steps.push(Step::Run(offset));
+            return;
+        };
+        let mut entry = match self.lanes.entry_ref(key) {
+            EntryRef::Occupied(entry) => entry,
+            EntryRef::Vacant(entry) => entry.insert_entry_with_key(key.clone(), Lane::default()),
+        };
+        entry.get_mut().enter(offset, self.followers, shelf.of(key), steps);
+        go_on(entry, shelf, steps);
+    }
+
+    /// The record of this lane that is with the handler, or about to be.
+    #[must_use]
+    pub fn running(&self, key: &Bytes) -> Option<i64> {
+        self.lanes.get(key).and_then(Lane::running)
+    }
+
+    /// A letter that was sent back waits on the shelf: what is queued behind it waits with it, and so does
+    /// `unstarted`, which was to run and has not begun.
+    pub fn sent_back(
+        &mut self,
+        key: Option<&Bytes>,
+        offset: i64,
+        unstarted: Option<i64>,
+        shelf: &impl Shelved,
+        steps: &mut Vec<Step>,
+    ) {
+        self.change(key, shelf, steps, |lane, _, steps| lane.sent_back(offset, unstarted, steps));
+    }
+
+    /// Somebody is about to send back the letters of a lane from this one on: everything from there is held.
+    pub fn announce(&mut self, key: &Bytes, leader: i64, steps: &mut Vec<Step>) {
+        self.lanes.entry(key.clone()).or_default().announce(leader, steps);
+    }
+
+    /// Nobody is about to send them back any more.
+    pub fn unannounce(&mut self, key: &Bytes, leader: i64, shelf: &impl Shelved, steps: &mut Vec<Step>) {
+        self.change(Some(key), shelf, steps, |lane, _, _| lane.unannounce(leader));
     }
 
     /// A running record is complete.
@@ -133,6 +182,25 @@ impl Lanes {
         };
         entry.get_mut().bury(offset, self.followers, steps);
         go_on(entry, shelf, steps);
+    }
+
+    /// Letters that closed the lane were dealt with, each with whether it closes it again: it is open unless one
+    /// does.
+    pub fn resolve_all(
+        &mut self,
+        key: &Bytes,
+        letters: impl Iterator<Item = (i64, bool)>,
+        shelf: &impl Shelved,
+        steps: &mut Vec<Step>,
+    ) {
+        self.change(Some(key), shelf, steps, |lane, _, _| {
+            letters.for_each(|(letter, closes_again)| {
+                if !closes_again {
+                    lane.open(letter);
+                }
+                lane.unannounce(letter);
+            });
+        });
     }
 
     /// A letter that closed the lane was dealt with: the lane is open again unless another closes it.

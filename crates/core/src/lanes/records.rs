@@ -36,12 +36,14 @@ impl Records {
         }
     }
 
-    pub(super) fn remove(&mut self, offset: i64) {
+    /// Takes a record out, and says where it was.
+    pub(super) fn remove(&mut self, offset: i64) -> Option<Place> {
         match self.first {
-            Some((first, _)) if first == offset => self.first = self.rest.pop_first(),
-            Some(_) | None => {
-                self.rest.remove(&offset);
+            Some((first, place)) if first == offset => {
+                self.first = self.rest.pop_first();
+                Some(place)
             }
+            Some(_) | None => self.rest.remove(&offset),
         }
     }
 
@@ -70,6 +72,14 @@ impl Records {
         let first = self.first.as_mut().filter(|(first, _)| *first >= offset);
         let first = first.map(|(first, place)| (*first, place));
         first.into_iter().chain(self.rest.range_mut(offset..).map(|(offset, place)| (*offset, place)))
+    }
+
+    /// The one with the handler, or about to be.
+    pub(super) fn running(&self) -> Option<i64> {
+        let mut all = self.first.iter().map(|(offset, place)| (*offset, *place));
+        let first = all.find(|(_, place)| *place == Place::Running);
+        let mut rest = self.rest.iter().filter(|(_, place)| **place == Place::Running);
+        first.map(|(offset, _)| offset).or_else(|| rest.next().map(|(offset, _)| *offset))
     }
 
     pub(super) fn first(&self) -> Option<(i64, Place)> {

@@ -59,7 +59,7 @@ impl Bench {
     /// Comes back from the shelf.
     fn back(&mut self, key: &Bytes, offset: i64) -> Vec<Step> {
         self.shelf.insert((key.clone(), offset), true);
-        self.arrive(key, offset)
+        self.take(|lanes, shelf, steps| lanes.come_back(Some(key), offset, shelf, steps))
     }
 
     fn bury(&mut self, key: &Bytes, offset: i64) -> Vec<Step> {
@@ -318,4 +318,53 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_letter_that_is_sent_back_waits_for_the_one_that_runs_and_goes_before_the_rest() {
+    let a = key("a");
+    let mut bench = Bench::new(Followers::Pass);
+    (1..4).for_each(|offset| drop(bench.arrive(&a, offset)));
+    assert_eq!(bench.lanes.running(&a), Some(1));
+    bench.shelf.insert((a.clone(), 0), false);
+    let sent_back = |lanes: &mut Lanes, shelf: &BTreeMap<_, _>, steps: &mut Vec<Step>| {
+        lanes.sent_back(Some(&a), 0, None, shelf, steps);
+    };
+    assert_eq!(bench.take(sent_back), [follow(2, 0), follow(3, 0)]);
+    [2, 3].into_iter().for_each(|offset| drop(bench.shelved(&a, offset)));
+    assert_eq!(bench.back(&a, 0), [], "one at a time");
+    assert_eq!(bench.done(&a, 1), [Step::Run(0)]);
+    assert_eq!(bench.done(&a, 0), []);
+    assert_eq!(bench.back(&a, 2), [Step::Run(2)]);
+}
+
+#[test]
+fn what_was_to_run_and_has_not_begun_goes_behind_a_letter_that_is_sent_back() {
+    let a = key("a");
+    let mut bench = Bench::new(Followers::Pass);
+    bench.arrive(&a, 1);
+    bench.shelf.insert((a.clone(), 0), false);
+    let steps = bench.take(|lanes, shelf, steps| lanes.sent_back(Some(&a), 0, Some(1), shelf, steps));
+    assert_eq!((steps, bench.lanes.running(&a)), (vec![follow(1, 0)], None));
+}
+
+#[test]
+fn an_announced_lane_holds_everything_from_its_leader_on() {
+    let a = key("a");
+    let mut bench = Bench::new(Followers::Bury);
+    bench.arrive(&a, 0);
+    bench.bury(&a, 0);
+    assert_eq!(bench.arrive(&a, 1), [Step::BuryFollower { offset: 1, leader: 0 }]);
+    bench.bury(&a, 1);
+    assert_eq!(bench.take(|lanes, _, steps| lanes.announce(&a, 0, steps)), []);
+    assert_eq!(bench.arrive(&a, 2), [follow(2, 0)]);
+    bench.shelved(&a, 2);
+    assert_eq!(bench.back(&a, 0), [follow(0, 0)], "its leader too");
+    bench.shelved(&a, 0);
+    let letters = [(0, false), (1, false)];
+    let open = |lanes: &mut Lanes, shelf: &BTreeMap<_, _>, steps: &mut Vec<Step>| {
+        lanes.resolve_all(&a, letters.into_iter(), shelf, steps);
+    };
+    assert_eq!(bench.take(open), []);
+    assert_eq!(bench.back(&a, 0), [Step::Run(0)]);
 }

@@ -4,7 +4,7 @@
 //! in flight is complete: finished records, control records and what compaction removed alike. The
 //! state is therefore no larger than the records in flight.
 
-pub(crate) mod leb128;
+pub mod leb128;
 mod progress;
 mod ranges;
 pub(crate) mod sparse;

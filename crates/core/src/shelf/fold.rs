@@ -3,16 +3,19 @@
 //! Entries of the owner whose claim stands count, in the order of their numbers; those of former owners,
 //! and what landed twice, are void. Orders count from anyone and change nothing until their outcome does.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 
 use super::ages::Ages;
 use super::entry::{
-    Checkpoint, ClaimId, Closed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
+    Announced, Checkpoint, ClaimId, Closed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
 };
 use super::index::{Index, LaneTag, Stage, Waiting};
+use super::replays::Replays;
+use super::start::{Missing, Start};
 use crate::offsets::{Progress, Ranges};
 use crate::time::Timestamp;
 
@@ -40,6 +43,8 @@ pub struct Closure {
     pub lane: Bytes,
     /// Where the newest entry that says so stands.
     pub at: i64,
+    /// Who is about to send the letters of the lane back from this one on, if somebody announced that.
+    pub announced: Option<Announced>,
 }
 
 /// The state of one shelf partition.
@@ -60,18 +65,27 @@ pub struct Shelf {
     ages: Ages,
     closed: BTreeMap<i64, Closure>,
     orders: HashMap<String, (i64, Order)>,
+    /// Letters that are to be tried again.
+    pub replays: Replays,
     /// The last valid checkpoint: where it stands, and what its writer had seen.
     checkpoint: Option<(i64, i64)>,
+    start: Start,
     tags: RandomState,
 }
 
 impl Shelf {
     /// Applies the entry at offset `at`, which takes `size` bytes of the log.
     pub fn fold(&mut self, at: i64, entry: &Entry, size: u32) -> Folded {
+        self.start.read_entry(at, entry);
         let stamp = match entry {
             Entry::Skipped => return Folded::Skipped,
             Entry::Order(order) => {
                 self.orders.insert(order.id.clone(), (at, order.clone()));
+                return Folded::Ordered;
+            }
+            Entry::Replay(wait) => {
+                let lane = wait.lane().map(|lane| self.tag(lane));
+                self.replays.ordered(at, wait, lane);
                 return Folded::Ordered;
             }
             Entry::Claim(stamp, identity) => return self.claimed(*stamp, identity),
@@ -91,9 +105,14 @@ impl Shelf {
             Entry::Wait(_, wait) => self.waits(at, wait, size),
             Entry::Closed(_, closed) => self.closes(at, closed),
             Entry::Outcome(_, outcome) => self.answered(outcome),
-            Entry::Claim(..) | Entry::Order(_) | Entry::Skipped => {}
+            Entry::Claim(..) | Entry::Order(_) | Entry::Replay(_) | Entry::Skipped => {}
         }
         Folded::Counted
+    }
+
+    /// A record stands at offset `at` that is no entry.
+    pub fn fold_undecodable(&mut self, at: i64) {
+        self.start.read(at);
     }
 
     fn claimed(&mut self, stamp: Stamp, identity: &Identity) -> Folded {
@@ -135,6 +154,7 @@ impl Shelf {
             Some(leader) => self.behind.insert(done.origin, leader),
             None => self.behind.remove(&done.origin),
         };
+        self.replays.waits(done.origin, wait);
         self.completed(at, done.origin);
     }
 
@@ -147,6 +167,7 @@ impl Shelf {
             self.ahead.insert(*origin..*origin + 1);
         }
         self.checkpoint = Some((at, stamp.seen));
+        self.start.tells(checkpoint.log);
         for done in &checkpoint.done {
             if self.waiting.get(done.origin).is_some_and(|waiting| is_it(&waiting, *done)) {
                 self.gone(done.origin);
@@ -156,7 +177,8 @@ impl Shelf {
     }
 
     fn closes(&mut self, at: i64, closed: &Closed) {
-        self.closed.insert(closed.origin, Closure { lane: closed.lane.clone(), at });
+        let closure = Closure { lane: closed.lane.clone(), at, announced: closed.announced.clone() };
+        self.closed.insert(closed.origin, closure);
         if closed.completes {
             self.gone(closed.origin);
             self.completed(at, closed.origin);
@@ -164,7 +186,10 @@ impl Shelf {
     }
 
     fn answered(&mut self, outcome: &Outcome) {
-        self.orders.remove(&outcome.id);
+        match outcome.order {
+            Some(order) => self.replays.answered(order),
+            None => drop(self.orders.remove(&outcome.id)),
+        }
         match outcome.verdict {
             Verdict::Due { due } => {
                 self.waiting.set_due(outcome.origin, Timestamp::from_millis(due));
@@ -172,10 +197,41 @@ impl Shelf {
             }
             Verdict::Cancelled => self.waiting.set_cancelled(outcome.origin),
             Verdict::Opened => {
+                for letter in std::iter::once(&outcome.origin).chain(&outcome.also) {
+                    self.closed.remove(letter);
+                }
+            }
+            // An announced lane is opened when all of its letters are there.
+            Verdict::Replayed if self.announced(outcome.origin).is_none() => {
                 self.closed.remove(&outcome.origin);
             }
-            Verdict::TooLate | Verdict::Finished | Verdict::Unknown => {}
+            Verdict::Announced { deadline } => {
+                if let Some(closure) = self.closed.get_mut(&outcome.origin) {
+                    let job = outcome.job.clone().unwrap_or_default();
+                    closure.announced = Some(Announced { job, deadline });
+                }
+            }
+            Verdict::Replayed
+            | Verdict::Already
+            | Verdict::StillWaiting
+            | Verdict::TooLarge
+            | Verdict::Taken { .. }
+            | Verdict::TooLate
+            | Verdict::Finished
+            | Verdict::Unknown => {}
         }
+    }
+
+    /// Who is about to send the letters of the lane back from this one on.
+    #[must_use]
+    pub fn announced(&self, letter: i64) -> Option<&Announced> {
+        self.closed.get(&letter)?.announced.as_ref()
+    }
+
+    /// What this letter closes, if it does.
+    #[must_use]
+    pub fn closure(&self, letter: i64) -> Option<&Closure> {
+        self.closed.get(&letter)
     }
 
     fn gone(&mut self, origin: i64) {
@@ -240,6 +296,14 @@ impl Shelf {
         self.ages.oldest()
     }
 
+    /// The lowest source offset that a pointer names.
+    #[must_use]
+    pub fn lowest_pointer(&self) -> Option<i64> {
+        // Mostly there is none, and that is known.
+        self.ages.oldest()?;
+        self.waiting.iter().filter(|waiting| waiting.pointer).map(|waiting| waiting.origin).min()
+    }
+
     /// The pointers to originals that may be as old as this, or older.
     pub fn old_pointers(&mut self, old: Timestamp) -> Vec<i64> {
         let is_old = self.ages.up_to(old);
@@ -257,6 +321,30 @@ impl Shelf {
         self.checkpoint
     }
 
+    /// The first record of the log.
+    #[must_use]
+    pub fn first(&self) -> Option<i64> {
+        self.start.first()
+    }
+
+    /// Where the log is about to be cut, as the last valid checkpoint says.
+    #[must_use]
+    pub fn named_cut(&self) -> Option<i64> {
+        self.start.cut()
+    }
+
+    /// Whether a checkpoint says that the log begins where it does.
+    #[must_use]
+    pub fn is_beginning_named(&self) -> bool {
+        self.start.is_named()
+    }
+
+    /// What is missing of the log although no owner cut it off.
+    #[must_use]
+    pub fn missing(&self) -> Option<Missing> {
+        self.start.missing()
+    }
+
     /// The tag of a business key, within this state.
     #[must_use]
     pub fn tag(&self, lane: &[u8]) -> LaneTag {
@@ -269,7 +357,7 @@ impl Shelf {
         let waiting = self.waiting.iter().map(|waiting| waiting.at);
         let closed = self.closed.values().map(|closure| closure.at);
         let orders = self.orders.values().map(|(at, _)| *at);
-        waiting.chain(closed).chain(orders).min()
+        waiting.chain(closed).chain(orders).chain(self.replays.first()).min()
     }
 }
 

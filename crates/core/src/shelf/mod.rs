@@ -12,11 +12,16 @@ pub mod entry;
 mod fold;
 pub mod index;
 mod owner;
+mod replays;
+mod start;
 
 pub use entry::{
-    BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
+    Announced, BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp,
+    Verdict, Wait,
 };
 pub(crate) use fold::is_it;
 pub use fold::{Closure, Folded, Shelf};
 pub use index::{Index, LaneTag, Stage, Waiting};
 pub use owner::{Body, Owner, Phase, Seen};
+pub use replays::{Replay, Replays};
+pub use start::{Beginning, Missing};

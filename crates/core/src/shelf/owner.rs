@@ -3,13 +3,15 @@
 //! Nothing it writes counts before it was read back and found valid. What was void, or is missing although
 //! something written later was read, is written again with a new number.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::{HashMap, HashSet};
 
-use super::entry::{Checkpoint, ClaimId, Closed, Done, Entry, Identity, Outcome, Stamp, Wait};
+use super::entry::{Announced, Checkpoint, ClaimId, Closed, Done, Entry, Identity, Outcome, Stamp, Wait};
 use super::fold::{Folded, Shelf};
+use super::start::Beginning;
 use crate::offsets::Progress;
 
 /// What of the log may be dead before it is cut.
@@ -116,6 +118,10 @@ pub struct Owner {
     /// The checkpoints that count, with the bytes before each.
     checkpoints: VecDeque<(i64, u64)>,
     looked: u64,
+    /// Where the log is to be cut as soon as a checkpoint that says so was read back.
+    next_cut: Option<i64>,
+    /// Where we cut it last.
+    cut_at: Option<i64>,
 }
 
 impl Owner {
@@ -146,6 +152,8 @@ impl Owner {
             cut: 0,
             checkpoints: VecDeque::new(),
             looked: 0,
+            next_cut: None,
+            cut_at: None,
         }
     }
 
@@ -221,8 +229,10 @@ impl Owner {
         }
         self.phase = Phase::Running;
         self.started = true;
-        self.last = self.shelf.progress();
-        self.safe = self.last.as_ref().map(Progress::mark);
+        let progress = self.shelf.progress();
+        self.safe = progress.as_ref().map(Progress::mark);
+        // Where the log begins is not said there, or somebody accepted what is missing: a checkpoint says it now.
+        self.last = progress.filter(|_| self.shelf.is_beginning_named());
         true
     }
 
@@ -248,7 +258,7 @@ impl Owner {
     /// A letter closes its lane, and completes its record.
     pub fn close(&mut self, origin: i64, lane: Bytes) {
         self.writing.insert(origin);
-        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true }));
+        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: true, announced: None }));
     }
 
     /// A record that waits goes to the end of the log, as it is by now.
@@ -259,13 +269,15 @@ impl Owner {
     }
 
     /// A closure goes to the end of the log.
-    pub fn carry_closure(&mut self, origin: i64, lane: Bytes) {
-        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: false }));
+    pub fn carry_closure(&mut self, origin: i64, lane: Bytes, announced: Option<Announced>) {
+        self.unsent.push_back(Body::Closed(Closed { origin, lane, completes: false, announced }));
     }
 
     /// Answers an order.
     pub fn answer(&mut self, outcome: Outcome) {
-        *self.answered.entry(outcome.origin).or_default() += 1;
+        for origin in std::iter::once(&outcome.origin).chain(&outcome.also) {
+            *self.answered.entry(*origin).or_default() += 1;
+        }
         self.unsent.push_back(Body::Outcome(outcome));
     }
 
@@ -335,14 +347,17 @@ impl Owner {
             Body::Outcome(outcome) => Entry::Outcome(stamp, outcome.clone()),
             Body::Checkpoint { progress, begins, done, .. } => {
                 let (identity, progress) = (self.identity.clone(), progress.clone());
-                Entry::Checkpoint(
-                    stamp,
-                    Checkpoint { identity, progress, begins: *begins, done: done.clone() },
-                )
+                let (begins, done, log) = (*begins, done.clone(), self.beginning());
+                Entry::Checkpoint(stamp, Checkpoint { identity, progress, begins, done, log })
             }
         };
         self.pending.insert(self.seq, body);
         Some(entry)
+    }
+
+    /// Where the log begins, and where it is about to.
+    fn beginning(&self) -> Option<Beginning> {
+        Some(Beginning { at: self.cut_at.or(self.shelf.first())?, cut: self.next_cut })
     }
 
     /// Up to where a checkpoint speaks: whoever reads it takes what is undecodable below for buried.
@@ -354,6 +369,7 @@ impl Owner {
     pub fn read_undecodable(&mut self, at: i64, size: u32) {
         self.folded = at;
         self.bytes += u64::from(size);
+        self.shelf.fold_undecodable(at);
         self.undecodable.insert(at);
     }
 
@@ -391,6 +407,13 @@ impl Owner {
             Body::Wait(wait) => Some((wait, false)),
             Body::Carried(wait) => Some((wait, true)),
             Body::Closed(_) | Body::Outcome(_) | Body::Checkpoint { .. } => None,
+        }
+    }
+
+    /// The record that was written under this number does not wait after all.
+    pub fn give_up_wait(&mut self, seq: u64) {
+        if let Some(Body::Wait(wait)) = self.pending.remove(&seq) {
+            self.writing.remove(&wait.record.at.offset);
         }
     }
 
@@ -485,9 +508,9 @@ impl Owner {
     fn confirm(&mut self, seq: u64) -> Seen {
         let Some(body) = self.pending.remove(&seq) else { return Seen::Other };
         // One producer writes in order: what has a lower number and was not read is not there.
-        let later = self.pending.split_off(&seq);
-        let lost = std::mem::replace(&mut self.pending, later);
-        if !lost.is_empty() {
+        if self.pending.first_key_value().is_some_and(|(first, _)| *first < seq) {
+            let later = self.pending.split_off(&seq);
+            let lost = std::mem::replace(&mut self.pending, later);
             self.write_again(lost.into_values());
         }
         match &body {
@@ -500,10 +523,12 @@ impl Owner {
             }
             Body::Outcome(outcome) => {
                 self.answering.remove(&outcome.id);
-                if let Some(count) = self.answered.get_mut(&outcome.origin) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.answered.remove(&outcome.origin);
+                for origin in std::iter::once(&outcome.origin).chain(&outcome.also) {
+                    if let Some(count) = self.answered.get_mut(origin) {
+                        *count -= 1;
+                        if *count == 0 {
+                            self.answered.remove(origin);
+                        }
                     }
                 }
             }
@@ -529,8 +554,7 @@ impl Owner {
         for id in std::mem::take(&mut self.unseen) {
             let order = self.shelf.order(&id).map(|(_, order)| order);
             let Some(order) = order.filter(|_| !self.answering.contains(&id)) else { continue };
-            let is_busy = self.writing.contains(&order.origin) || self.answered.contains_key(&order.origin);
-            if is_busy || !origins.insert(order.origin) {
+            if self.is_busy(order.origin) || !origins.insert(order.origin) {
                 later.push(id);
                 continue;
             }
@@ -541,26 +565,56 @@ impl Owner {
         new
     }
 
+    /// An order is looked at again later, when [`Self::reconsider`] says so.
+    pub fn defer(&mut self, id: &str) {
+        self.answering.remove(id);
+    }
+
+    /// An order that was deferred is to be looked at.
+    pub fn reconsider(&mut self, id: String) {
+        self.unseen.push(id);
+    }
+
+    /// Whether an entry about this record is on its way, other than one that carries it.
+    #[must_use]
+    pub fn is_writing(&self, origin: i64) -> bool {
+        self.writing.contains(&origin)
+    }
+
+    /// Whether an entry or an answer about this record is on its way, other than one that carries it.
+    #[must_use]
+    pub fn is_busy(&self, origin: i64) -> bool {
+        self.writing.contains(&origin) || self.answered.contains_key(&origin)
+    }
+
     /// Bytes of the log that are there.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         self.bytes - self.cut
     }
 
-    /// Up to where the log may be cut, if that is worth it: a checkpoint that counts, below which nothing is
-    /// live and which a later one has seen.
+    /// Up to where the log is to be cut now. Where that is worth it, the next checkpoint names the place, and once
+    /// that was read back it may be cut: whoever takes over then knows whose cut it was.
     pub fn trim_point(&mut self) -> Option<i64> {
         let dead = self.log_bytes().saturating_sub(self.shelf.waiting.bytes());
-        if dead < DEAD || self.bytes < self.looked.saturating_add(LOOK) {
-            return None;
+        if self.next_cut.is_none() && dead >= DEAD && self.bytes >= self.looked.saturating_add(LOOK) {
+            self.looked = self.bytes;
+            self.prepare_cut();
         }
-        self.looked = self.bytes;
-        self.best_cut()
+        let named = self.shelf.named_cut();
+        self.next_cut.take_if(|cut| named == Some(*cut))
     }
 
-    /// As [`Self::trim_point`], whether it is worth it or not.
-    #[must_use]
-    pub fn best_cut(&self) -> Option<i64> {
+    /// The next checkpoint names the best place to cut the log at, whether that is worth it or not.
+    pub(crate) fn prepare_cut(&mut self) {
+        self.next_cut = self.best_cut();
+        if self.next_cut.is_some() {
+            self.last = None;
+        }
+    }
+
+    /// A checkpoint that counts, below which nothing is live and which a later one has seen.
+    fn best_cut(&self) -> Option<i64> {
         let (_, seen) = self.shelf.checkpoint()?;
         let live = self.shelf.lowest_live().unwrap_or(i64::MAX);
         let cut = self.checkpoints.iter().rev().find(|(at, _)| *at <= live && *at <= seen)?;
@@ -588,6 +642,7 @@ impl Owner {
 
     /// The log was cut.
     pub fn trimmed(&mut self, to: i64) {
+        self.cut_at = self.cut_at.max(Some(to));
         while let Some((at, before)) = self.checkpoints.front().copied().filter(|(at, _)| *at <= to) {
             if at == to {
                 self.cut = before;

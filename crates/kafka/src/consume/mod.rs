@@ -30,7 +30,7 @@ pub use event::{Batch, Event, Events, Turn};
 pub use settings::{ConsumerSettings, RESERVED};
 
 use crate::Error;
-use crate::native::Queue;
+use crate::native::{self, Queue};
 use crate::wake::Wake;
 use context::Context;
 use event::Waiting;
@@ -55,6 +55,8 @@ pub(crate) struct Link {
     main: Queue,
     wake: Arc<Wake>,
     waiting: Arc<Waiting>,
+    /// The longest sleep: to poll this often is what keeps the membership while nothing happens.
+    heartbeat: Duration,
     /// One commit at a time: while one is under way, librdkafka begins no partition.
     committing: tokio::sync::Mutex<()>,
     consumer: BaseConsumer<Context>,
@@ -103,7 +105,9 @@ impl Link {
     fn new(settings: ConsumerSettings, control: mpsc::UnboundedSender<Event>) -> Result<Self, Error> {
         let context = Context::new(settings.topic.clone(), Arc::default(), control);
         let wake = Arc::new(Wake::default());
-        let consumer = BaseConsumer::from_config_and_context(&settings.config(), context);
+        let config = settings.config();
+        let heartbeat = settings::heartbeat(&config);
+        let consumer = BaseConsumer::from_config_and_context(&config, context);
         let mut consumer = consumer
             .map_err(|source| Error::Client { brokers: settings.settings.brokers.clone(), source })?;
         consumer.set_nonempty_callback({
@@ -129,6 +133,7 @@ impl Link {
             main,
             wake,
             waiting,
+            heartbeat,
             committing: tokio::sync::Mutex::default(),
             consumer,
         })
@@ -250,6 +255,12 @@ impl Consumer {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.link.consumer.assignment_lost()
+    }
+
+    /// Where a partition that is fetched ended when it was last fetched; none if it was not yet. Nobody is asked.
+    #[must_use]
+    pub fn known_end(&self, partition: i32) -> Option<i64> {
+        native::known_end(self.link.consumer.client().native_client(), &self.link.name, partition)
     }
 
     /// The place in the group at this moment.

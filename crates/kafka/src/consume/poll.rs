@@ -20,9 +20,6 @@ use super::holding::Holding;
 use crate::Error;
 use crate::native::{Message, Room};
 
-/// The longest sleep: to poll this often is what keeps the membership while nothing happens.
-const HEARTBEAT: Duration = Duration::from_secs(1);
-
 /// The size of one allocation for many records.
 const PAGE: usize = 32 * 1_024;
 
@@ -38,7 +35,7 @@ pub(crate) fn run(link: &Link, data: &Sender<Vec<Event>>, stop: &Arc<AtomicBool>
     while !stop.load(Ordering::SeqCst) {
         serve(link);
         if !records(link, data, &mut room, &mut pages) && link.main.len() == 0 {
-            link.wake.sleep(HEARTBEAT);
+            link.wake.sleep(link.heartbeat);
         }
     }
     leave(link);

@@ -1,5 +1,7 @@
 //! How a consumer is set up: what Redrive promises, then what its user wants, then defaults.
 
+use std::time::Duration;
+
 use rdkafka::ClientConfig;
 use redrive_core::Topic;
 
@@ -32,13 +34,16 @@ pub struct ConsumerSettings {
     pub queue_batches: usize,
     /// How many bytes of keys and values may wait there before no more is handed over.
     pub queue_bytes: usize,
+    /// How many partitions the topic has, as far as it is known.
+    pub partitions: i32,
 }
 
 impl ConsumerSettings {
     /// The usual sizes.
     #[must_use]
     pub fn of(settings: Settings, topic: Topic, group: impl Into<String>) -> Self {
-        Self { settings, topic, group: group.into(), batch: 1_000, queue_batches: 16, queue_bytes: 8 << 20 }
+        let group = group.into();
+        Self { settings, topic, group, batch: 1_000, queue_batches: 16, queue_bytes: 8 << 20, partitions: 0 }
     }
 
     pub(crate) fn config(&self) -> ClientConfig {
@@ -46,6 +51,9 @@ impl ConsumerSettings {
         for (name, value) in DEFAULTS {
             config.set(*name, *value);
         }
+        // While nothing comes this is how often the broker is asked. What comes ends it at once, but a partition
+        // that begins or goes on has to wait for the fetch of the others; a single one has no others.
+        config.set("fetch.wait.max.ms", if self.partitions == 1 { "2000" } else { "500" });
         self.settings.set_on(&mut config);
         config.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
         config.set("auto.offset.reset", "error").set("group.id", &self.group);
@@ -57,6 +65,15 @@ impl ConsumerSettings {
         config
     }
 }
+
+/// How often a member polls while nothing comes: well within what the group allows, and seldom enough that many
+/// members who rest cost nothing.
+pub(crate) fn heartbeat(config: &ClientConfig) -> Duration {
+    let allowed = config.get("max.poll.interval.ms").and_then(|millis| millis.parse().ok());
+    allowed.map_or(HEARTBEAT, |allowed| HEARTBEAT.min(Duration::from_millis(allowed) / 4))
+}
+
+const HEARTBEAT: Duration = Duration::from_secs(3);
 
 const DEFAULTS: &[(&str, &str)] = &[
     ("isolation.level", "read_committed"),
@@ -94,6 +111,12 @@ mod tests {
     #[test]
     fn a_secret_reaches_librdkafka_as_it_is() {
         assert_eq!(config(&[("sasl.password", "hunter2")]).get("sasl.password"), Some("hunter2"));
+    }
+
+    #[test]
+    fn a_member_polls_well_within_what_the_group_allows() {
+        assert_eq!(heartbeat(&config(&[])), HEARTBEAT);
+        assert_eq!(heartbeat(&config(&[("max.poll.interval.ms", "6000")])), Duration::from_millis(1_500));
     }
 
     #[test]

@@ -5,4 +5,4 @@
 pub(crate) mod admin;
 mod queue;
 
-pub(crate) use queue::{Message, Queue, Room};
+pub(crate) use queue::{Message, Queue, Room, known_end};

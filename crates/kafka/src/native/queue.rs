@@ -1,6 +1,7 @@
 //! Queues of librdkafka: one of our own that partitions are led to and that is emptied many messages
 //! at a time, and a look at the consumer's main queue.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -120,8 +121,21 @@ unsafe extern "C" fn no_longer_empty(_client: *mut rd::rd_kafka_t, wake: *mut c_
     wake.wake();
 }
 
+/// Where a partition ended when it was last fetched, if it ever was.
+pub(crate) fn known_end(client: &NativeClient, topic: &CStr, partition: i32) -> Option<i64> {
+    let (mut first, mut end) = (-1, -1);
+    // SAFETY: the client is alive, the name ends with a zero, and both numbers are there to be written to.
+    let known = unsafe {
+        rd::rd_kafka_get_watermark_offsets(client.ptr(), topic.as_ptr(), partition, &mut first, &mut end)
+    };
+    (known == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR && end >= 0).then_some(end)
+}
+
 /// Space for the messages of one taking.
 pub(crate) struct Room(Vec<*mut rd::rd_kafka_message_t>);
+
+// SAFETY: the pointers mean something only within `Queue::take`, which has the room to itself.
+unsafe impl Send for Room {}
 
 impl Room {
     pub(crate) fn of(messages: usize) -> Self {
@@ -137,6 +151,15 @@ impl Room {
 pub(crate) struct Message<'a>(&'a rd::rd_kafka_message_t);
 
 impl<'a> Message<'a> {
+    /// The name of its topic.
+    pub(crate) fn topic(&self) -> Cow<'a, str> {
+        if self.0.rkt.is_null() {
+            return Cow::Borrowed("");
+        }
+        // SAFETY: the message is alive and keeps its topic, whose name ends with a zero.
+        unsafe { CStr::from_ptr(rd::rd_kafka_topic_name(self.0.rkt)) }.to_string_lossy()
+    }
+
     pub(crate) fn partition(&self) -> i32 {
         self.0.partition
     }
@@ -184,7 +207,11 @@ impl<'a> Message<'a> {
             }
             // SAFETY: a name ends with a zero; the value has this size; both live with the message.
             let (name, value) = unsafe { (CStr::from_ptr(name), bytes(value, size)) };
-            each(&name.to_string_lossy(), value);
+            // Nearly all are text, which is found out faster than what is not.
+            match name.to_str() {
+                Ok(name) => each(name, value),
+                Err(_) => each(&name.to_string_lossy(), value),
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 mod outbox;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use redrive_core::{Origin, Timestamp, Topic};
 use tokio::sync::oneshot;
 
 use crate::{Error, Refusal, Settings};
-use outbox::Outbox;
+use outbox::Place;
 
 /// A record on its way to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,23 +145,12 @@ pub struct Publisher {
     shared: Arc<Shared>,
 }
 
-/// A client is made for the first record: a hundred subscriptions of which nothing fails need none.
+/// A client is made for the first record and given up when there was none for a while: a hundred
+/// subscriptions of which nothing fails need none.
 struct Shared {
     config: ClientConfig,
     brokers: String,
-    outbox: Mutex<Option<Arc<Outbox>>>,
-}
-
-impl Shared {
-    fn outbox(&self) -> Result<Arc<Outbox>, Error> {
-        let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outbox) = &*outbox {
-            return Ok(outbox.clone());
-        }
-        let started = Outbox::start(&self.config);
-        let started = started.map_err(|source| Error::Client { brokers: self.brokers.clone(), source })?;
-        Ok(outbox.insert(started).clone())
-    }
+    place: Arc<Place>,
 }
 
 impl Publisher {
@@ -183,7 +172,7 @@ impl Publisher {
         if let Err(source) = config.create_native_config() {
             return Err(Error::Client { brokers, source });
         }
-        Ok(Self { shared: Arc::new(Shared { config, brokers, outbox: Mutex::default() }) })
+        Ok(Self { shared: Arc::new(Shared { config, brokers, place: Arc::default() }) })
     }
 
     /// Sends a record on its way, now; where it stands, once the broker has confirmed it. It is published
@@ -192,7 +181,9 @@ impl Publisher {
         let topic = record.topic.clone();
         let (confirm, confirmed) = oneshot::channel();
         // The outbox lives until the answer: what is under way ends with it.
-        let outbox = self.shared.outbox().inspect(|outbox| outbox.put(record, confirm));
+        let Shared { config, brokers, place } = &*self.shared;
+        let outbox = place.put(config, record, confirm);
+        let outbox = outbox.map_err(|source| Error::Client { brokers: brokers.clone(), source });
         async move {
             let outbox = outbox?;
             let answer = confirmed.await.unwrap_or_else(|_| Err(outbox::cut_off()));
@@ -207,8 +198,7 @@ impl Publisher {
     /// Waits until all that is under way is confirmed or refused, which takes no longer than the timeout
     /// of publishing from the last record on that librdkafka had room for.
     pub async fn flush(&self) {
-        let outbox = self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(outbox) = outbox {
+        if let Some(outbox) = self.shared.place.get() {
             outbox.flushed().await;
         }
     }
@@ -225,7 +215,30 @@ pub(crate) fn native(headers: &Headers) -> Option<OwnedHeaders> {
 
 #[cfg(test)]
 mod tests {
+    use redrive_broker::{Broker, BrokerConfig};
+    use redrive_testkit::{Cluster, new_topic_with};
+
     use super::*;
+
+    #[tokio::test]
+    #[allow(clippy::disallowed_methods, reason = "what is waited for has no signal: nothing happens")]
+    async fn a_publisher_that_rests_has_no_client_and_makes_another_for_the_next_record() {
+        let broker = Broker::start(BrokerConfig::default()).await.unwrap();
+        let cluster = Cluster { brokers: broker.address().to_string(), properties: Vec::new() };
+        let topic: Topic = new_topic_with(&cluster, "rests", 1, &[]).await.parse().unwrap();
+        let publisher = Publisher::new(&Settings::of(cluster.brokers), &Publishing::default()).unwrap();
+        for offset in 0..2 {
+            let at = publisher.publish(Outgoing::to(topic.clone()).value("v")).await.unwrap();
+            assert_eq!(at.offset, offset);
+            assert!(publisher.shared.place.get().is_some(), "it is there while it is new");
+            let given_up = async {
+                while publisher.shared.place.get().is_some() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
+        }
+    }
 
     #[test]
     fn a_batch_is_never_larger_than_the_smallest_topic_accepts() {

@@ -1,8 +1,9 @@
-//! A producer, the thread that hears its confirmations, and the records that it has no room for yet.
+//! A producer, the thread that hears its confirmations, and the records that it has no room for yet. A producer
+//! that has had nothing to do for a while is given up: the next record makes another.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +27,51 @@ pub(crate) type Answer = Result<(i32, i64), KafkaError>;
 /// How soon the thread notices that nobody publishes any more.
 const NOTICE: Duration = Duration::from_millis(500);
 
+/// After so many looks with nothing to do the producer is given up. Its threads and connections cost something
+/// all the time, and most subscriptions publish for moments only.
+const QUIET: u32 = 10;
+
+/// Where a publisher has its outbox, while it needs one.
+#[derive(Default)]
+pub(crate) struct Place(Mutex<Option<Arc<Outbox>>>);
+
+impl Place {
+    /// Puts a record into the outbox, which is made if there is none. Under the lock: one that is given up has
+    /// nothing under way, so its records and those of the next are never out of order.
+    pub(crate) fn put(
+        self: &Arc<Self>,
+        config: &ClientConfig,
+        record: Outgoing,
+        confirm: oneshot::Sender<Answer>,
+    ) -> Result<Arc<Outbox>, KafkaError> {
+        let mut place = self.lock();
+        let outbox = match &*place {
+            Some(outbox) => outbox.clone(),
+            None => place.insert(Outbox::start(config, Arc::downgrade(self))?).clone(),
+        };
+        outbox.put(record, confirm);
+        Ok(outbox)
+    }
+
+    /// The outbox, if there is one.
+    pub(crate) fn get(&self) -> Option<Arc<Outbox>> {
+        self.lock().clone()
+    }
+
+    /// Gives the outbox up if only this place and its own thread know it: then it ends on that thread.
+    fn give_up(&self, outbox: &Arc<Outbox>) {
+        let mut place = self.lock();
+        let is_here = place.as_ref().is_some_and(|here| Arc::ptr_eq(here, outbox));
+        if is_here && Arc::strong_count(outbox) == 2 {
+            *place = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Outbox>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The queue is dropped before its client.
 pub(crate) struct Outbox {
     /// First come, first served: records that librdkafka had no room for.
@@ -44,6 +90,8 @@ struct Waiting {
 #[derive(Default)]
 struct UnderWay {
     records: AtomicUsize,
+    /// How many there ever were.
+    ever: AtomicUsize,
     none: Notify,
 }
 
@@ -89,7 +137,7 @@ impl ProducerContext for Context {
 }
 
 impl Outbox {
-    pub(crate) fn start(config: &ClientConfig) -> Result<Arc<Self>, KafkaError> {
+    fn start(config: &ClientConfig, place: Weak<Place>) -> Result<Arc<Self>, KafkaError> {
         let producer = BaseProducer::from_config_and_context(config, Context)?;
         let wake = Arc::new(Wake::default());
         let reports = Queue::reports(producer.client().native_client(), wake.clone());
@@ -100,8 +148,17 @@ impl Outbox {
             .name("publish".to_owned())
             .spawn(move || {
                 wake.me();
+                let (mut ever, mut quiet) = (0, 0);
                 while let Some(outbox) = weak.upgrade() {
                     outbox.hear();
+                    let before = std::mem::replace(&mut ever, outbox.under_way.ever.load(Ordering::SeqCst));
+                    let rests = ever == before && outbox.under_way.records.load(Ordering::SeqCst) == 0;
+                    quiet = if rests { quiet + 1 } else { 0 };
+                    if quiet >= QUIET
+                        && let Some(place) = place.upgrade()
+                    {
+                        place.give_up(&outbox);
+                    }
                     drop(outbox);
                     wake.sleep(NOTICE);
                 }
@@ -118,8 +175,9 @@ impl Outbox {
         }
     }
 
-    pub(crate) fn put(&self, record: Outgoing, confirm: oneshot::Sender<Answer>) {
+    fn put(&self, record: Outgoing, confirm: oneshot::Sender<Answer>) {
         self.under_way.records.fetch_add(1, Ordering::SeqCst);
+        self.under_way.ever.fetch_add(1, Ordering::SeqCst);
         let ticket = Ticket { confirm: Some(confirm), under_way: self.under_way.clone() };
         let mut waiting = self.waiting();
         waiting.push_back(Waiting { record, ticket });

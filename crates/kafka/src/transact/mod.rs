@@ -73,6 +73,18 @@ impl Transactions {
         self.run_all(outgoing, vec![(topic.clone(), marks)], group).await
     }
 
+    /// Publishes the records together, without offsets: only the transactional id fences. For one who keeps in
+    /// records of its own how far it came, in the same transaction.
+    ///
+    /// If the future is dropped, the transaction ends as it does.
+    pub async fn publish(&self, outgoing: impl Into<Arc<[Outgoing]>>) -> Result<(), TransactionFailed> {
+        let (outgoing, producer) = (outgoing.into(), self.producer.clone());
+        let ran = spawn_blocking(move || {
+            producer.lock().unwrap_or_else(PoisonError::into_inner).run(&outgoing, None)
+        });
+        ran.await.unwrap_or_else(|cut_off| Err(TransactionFailed::CutOff(cut_off)))
+    }
+
     /// As [`Self::run`], with offsets of several topics.
     pub async fn run_all(
         &self,
@@ -86,7 +98,7 @@ impl Transactions {
         let producer = self.producer.clone();
         let ran = spawn_blocking(move || {
             let offsets = marked(&marks).map_err(TransactionFailed::Broken)?;
-            producer.lock().unwrap_or_else(PoisonError::into_inner).run(&outgoing, &offsets, &group.0)
+            producer.lock().unwrap_or_else(PoisonError::into_inner).run(&outgoing, Some((&offsets, &group.0)))
         });
         ran.await.unwrap_or_else(|cut_off| Err(TransactionFailed::CutOff(cut_off)))
     }

@@ -86,8 +86,7 @@ impl Producer {
     pub(super) fn run(
         &self,
         outgoing: &[Outgoing],
-        offsets: &TopicPartitionList,
-        group: &ConsumerGroupMetadata,
+        consumed: Option<(&TopicPartitionList, &ConsumerGroupMetadata)>,
     ) -> Result<(), TransactionFailed> {
         *self.reports() = Reports::default();
         // Nothing has begun: there is nothing to undo.
@@ -101,9 +100,13 @@ impl Producer {
         if let Some((index, error)) = refused {
             return Err(self.refused(index, &outgoing[index], error));
         }
-        let done = self
-            .again(|| self.producer.send_offsets_to_transaction(offsets, group, self.timeout))
-            .and_then(|()| self.again(|| self.producer.commit_transaction(self.timeout)));
+        let marked = match consumed {
+            Some((offsets, group)) => {
+                self.again(|| self.producer.send_offsets_to_transaction(offsets, group, self.timeout))
+            }
+            None => Ok(()),
+        };
+        let done = marked.and_then(|()| self.again(|| self.producer.commit_transaction(self.timeout)));
         done.map_err(|error| match fenced(&error) {
             true => self.undo(error, TransactionFailed::Fenced),
             false => self.undo(error, TransactionFailed::Aborted),
@@ -120,9 +123,19 @@ impl Producer {
             native_record.payload = record.value.as_deref();
             native_record.headers = native(&record.headers);
             if let Err(error) = self.send(native_record) {
+                let error = self.cause(error);
                 return self.reports().refuse(index, error);
             }
             self.reports().sent += 1;
+        }
+    }
+
+    /// After a fatal error librdkafka refuses records with no word about which: whoever was fenced off while it
+    /// sent must know that from what is broken.
+    fn cause(&self, error: KafkaError) -> KafkaError {
+        match (error.rdkafka_error_code(), self.producer.client().fatal_error()) {
+            (Some(Code::Fatal), Some((code, _))) => KafkaError::MessageProduction(code),
+            _ => error,
         }
     }
 

@@ -221,8 +221,14 @@ impl Place {
 
     /// As a tool does: an order about a record, appended to its shelf.
     pub(crate) async fn order(&self, partition: i32, origin: i64, deed: Deed) {
-        let order =
-            Order { id: new_name("order"), origin, deed, by: "the test".to_owned(), reason: String::new() };
+        let order = Order {
+            id: new_name("order"),
+            origin,
+            deed,
+            by: "the test".to_owned(),
+            reason: String::new(),
+            job: None,
+        };
         let written = Entry::Order(order).write();
         let topic: Topic = self.shelf().parse().expect("the name of a topic");
         let outgoing = Outgoing {

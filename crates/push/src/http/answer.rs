@@ -1,13 +1,15 @@
 //! An endpoint's answer: read within limits, then understood.
 
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
-use hyper::{HeaderMap, Response, StatusCode};
-use redrive::{Clock, Timestamp};
+use hyper::{HeaderMap, StatusCode};
+use redrive::{Clock, Failure, Timestamp};
 use serde_json::Value;
 
 use crate::outcome::{Outcome, cut, seconds};
@@ -30,34 +32,66 @@ pub(super) enum End {
     /// It did not come in time.
     TooSlow,
     /// The connection broke.
-    Broken(hyper::Error),
+    Broken(BrokenOff),
+}
+
+/// Why a body has no end.
+pub(super) type BrokenOff = Box<dyn Error + Send + Sync>;
+
+/// The body of an answer, as it comes.
+pub(super) trait Body {
+    /// Whether nothing more is to come, as far as that is known.
+    fn is_over(&self) -> bool;
+
+    /// More of it; none at its end.
+    fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>>;
+}
+
+impl Body for Incoming {
+    fn is_over(&self) -> bool {
+        self.is_end_stream()
+    }
+
+    fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        loop {
+            match ready!(Pin::new(&mut *self).poll_frame(context)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Poll::Ready(Some(Ok(data))),
+                    Err(_trailers) => {}
+                },
+            }
+        }
+    }
 }
 
 impl Answer {
-    /// Reads the body up to `most` bytes and until `until` by the clock. What is not read is dropped with its
-    /// connection, which is then not used again.
+    /// Reads the body up to `most` bytes and, if it is not there yet, until `until` by the clock. What is not read
+    /// is dropped with its connection, which is then not used again.
     pub(super) async fn read(
-        response: Response<Incoming>,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: &mut impl Body,
         most: usize,
         clock: &Clock,
-        until: Duration,
+        until: impl Fn() -> Duration,
     ) -> Self {
-        let (head, mut body) = response.into_parts();
-        let mut read = BytesMut::new();
+        let (mut read, mut deadline) = (BytesMut::new(), None);
         let end = loop {
-            if body.is_end_stream() {
+            if body.is_over() {
                 break End::Whole;
             }
-            let frame = tokio::select! {
+            let until = *deadline.get_or_insert_with(&until);
+            let more = tokio::select! {
                 biased;
-                frame = body.frame() => frame,
+                more = std::future::poll_fn(|context| body.poll_more(context)) => more,
                 () = clock.sleep_until(until) => break End::TooSlow,
             };
-            match frame {
+            match more {
                 None => break End::Whole,
                 Some(Err(error)) => break End::Broken(error),
-                Some(Ok(frame)) => {
-                    let Ok(data) = frame.into_data() else { continue };
+                Some(Ok(data)) => {
                     let room = most - read.len();
                     read.extend_from_slice(&data[..data.len().min(room)]);
                     if data.len() > room {
@@ -66,7 +100,13 @@ impl Answer {
                 }
             }
         };
-        Self { status: head.status, headers: head.headers, body: read.freeze(), end }
+        Self { status, headers, body: read.freeze(), end }
+    }
+
+    /// Done, or the failure that it stands for. `clock` says what dates are compared with.
+    pub(super) fn result(&self, clock: &Clock) -> Result<(), Failure> {
+        // What else it says is for those who failed.
+        if self.status.is_success() { Ok(()) } else { self.outcome(clock.now().wall).result("http") }
     }
 
     /// What it says of the record, or of all records, that were sent. `now` is what dates are compared with,

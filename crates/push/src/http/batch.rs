@@ -2,9 +2,6 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use redrive::{BatchHandler, Class, Failure, Received};
 use redrive_core::settings::BatchFormat;
 use serde::de::IgnoredAny;
@@ -12,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tracing::warn;
 
 use super::answer::{Answer, End};
-use super::{Push, event, fault};
+use super::{Push, Signed, event, fault};
 use crate::line;
 use crate::outcome::Outcome;
 use crate::traces::{Carried, CarryAll};
@@ -64,11 +61,12 @@ impl Batches {
             BatchFormat::Ndjson => ("application/x-ndjson", self.lines(records)),
             BatchFormat::CloudEvents => ("application/cloudevents-batch+json", self.events(records)),
         };
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let mut headers = self.push.client.headers(body.len());
+        headers.put("content-type", kind.as_bytes());
         let timeout = records.iter().map(|(one, _)| self.push.timeout(one)).max().unwrap_or_default();
         // The outcomes are in the body, so it is worth waiting for.
-        let answer = match self.push.client.call(headers, Bytes::from(body), timeout, timeout).await {
+        let answer = match self.push.client.call(headers, body.into(), Signed::default(), [timeout; 2]).await
+        {
             Ok(answer) => answer,
             Err(failure) => return vec![Err(failure); records.len()],
         };
@@ -109,7 +107,7 @@ impl Batches {
                 let what = format!("{endpoint}: the outcomes did not come in time");
                 Some(fault::coded("answer-too-slow", what, Class::Outage))
             }
-            End::Broken(error) => Some(fault::broken_off(endpoint, error)),
+            End::Broken(error) => Some(fault::broken_off(endpoint, error.as_ref())),
         };
         match (unknown, by_id(&answer.body)) {
             (None, Ok(outcomes)) => Ok(outcomes),
@@ -148,8 +146,10 @@ impl Batches {
     /// A record as a CloudEvent in JSON, its value as it is where it is JSON itself.
     fn event(&self, one: &Received, trace: Option<&Carried>, body: &mut Vec<u8>) {
         let origin = event::origin(one, &self.push.group);
-        let mut object: Map<String, Value> =
-            event::attributes(one, &origin).into_iter().map(|(name, value)| (name, json!(value))).collect();
+        let mut object: Map<String, Value> = event::attributes(one, &origin)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
         if let Some(trace) = trace {
             // By the names of the CloudEvents extension for traces.
             trace.tell(&mut object);

@@ -61,7 +61,7 @@ impl Connect {
         })))
     }
 
-    async fn connect(self) -> Result<Io, NoConnection> {
+    pub(super) async fn connect(self) -> Result<Io, NoConnection> {
         match &*self.0 {
             Way::Socket(path) => {
                 let stream = UnixStream::connect(path).await.map_err(NoConnection::Connect)?;

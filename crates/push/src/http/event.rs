@@ -1,10 +1,12 @@
 //! A record as the headers of a request: a CloudEvent in binary mode, and what Redrive says besides.
 
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use std::borrow::Cow;
+
+use hyper::header::HeaderValue;
 use redrive::headers::Name;
 use redrive::{Origin, Record, Timestamp};
 
+use super::fields::Fields;
 use crate::escape;
 
 /// Trace context passes under its own names (W3C).
@@ -32,75 +34,89 @@ pub(crate) fn origin(record: &Record, group: &str) -> Origin {
 }
 
 /// The attributes of the CloudEvent that a record is, or is taken for, without the prefix; the first is its id.
-pub(crate) fn attributes(record: &Record, origin: &Origin) -> Vec<(String, String)> {
-    let mut attributes = vec![("id".to_owned(), origin.to_string())];
+pub(crate) fn attributes<'a>(record: &'a Record, origin: &Origin) -> Vec<(&'a str, Cow<'a, str>)> {
+    let mut attributes = Vec::with_capacity(8);
+    attributes.push(("id", Cow::Owned(origin.to_string())));
     if record.headers.text("ce_specversion").is_some() {
         let own = record.headers.iter().filter_map(|header| {
             let name = header.name.strip_prefix(IN_RECORD).filter(|name| is_attribute(name))?;
-            Some((name.to_owned(), std::str::from_utf8(header.value.as_deref()?).ok()?.to_owned()))
+            Some((name, Cow::Borrowed(std::str::from_utf8(header.value.as_deref()?).ok()?)))
         });
-        attributes.extend(own.filter(|(name, _)| name != "id"));
+        attributes.extend(own.filter(|(name, _)| *name != "id"));
     }
-    let mut otherwise = |name: &str, value: Option<String>| {
+    let mut otherwise = |name: &'static str, value: Option<Cow<'a, str>>| {
         let Some(value) = value else { return };
-        if !attributes.iter().any(|(taken, _)| taken == name) {
-            attributes.push((name.to_owned(), value));
+        if !attributes.iter().any(|(taken, _)| *taken == name) {
+            attributes.push((name, value));
         }
     };
-    otherwise("specversion", Some("1.0".to_owned()));
-    otherwise("source", Some(format!("/kafka/{}", origin.topic)));
-    otherwise("type", Some("redrive.record".to_owned()));
-    otherwise("time", record.timestamp.and_then(rfc3339));
+    otherwise("specversion", Some("1.0".into()));
+    otherwise("source", Some(["/kafka/", origin.topic.as_str()].concat().into()));
+    otherwise("type", Some("redrive.record".into()));
+    otherwise("time", record.timestamp.and_then(rfc3339).map(Cow::Owned));
     let key = record.key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
-    otherwise("subject", key.filter(|key| !key.is_empty()).map(ToOwned::to_owned));
+    otherwise("subject", key.filter(|key| !key.is_empty()).map(Cow::Borrowed));
     attributes
 }
 
-/// The headers of the request that carries this record alone.
-pub(super) fn headers(record: &Record, origin: &Origin, attempt: u32) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(16 + record.headers.iter().len().min(MOST_HEADERS));
+/// The name of an attribute in a request.
+fn in_request(attribute: &str) -> Cow<'static, str> {
+    Cow::Borrowed(match attribute {
+        "id" => "ce-id",
+        "source" => "ce-source",
+        "specversion" => "ce-specversion",
+        "subject" => "ce-subject",
+        "time" => "ce-time",
+        "type" => "ce-type",
+        other => return [IN_REQUEST, other].concat().into(),
+    })
+}
+
+/// Adds the headers of the request that carries this record alone.
+pub(super) fn headers(record: &Record, origin: &Origin, attempt: u32, headers: &mut Fields) {
     for (name, value) in attributes(record, origin) {
-        put(&mut headers, &format!("{IN_REQUEST}{name}"), &escape::value(value.as_bytes()));
+        headers.put_escaped(&in_request(name), value.as_bytes());
     }
-    put(&mut headers, "redrive-topic", origin.topic.as_str());
-    headers.insert("redrive-partition", origin.partition.into());
-    headers.insert("redrive-offset", origin.offset.into());
-    headers.insert("redrive-attempt", attempt.into());
+    headers.put("redrive-topic", origin.topic.as_str().as_bytes());
+    headers.put_number("redrive-partition", origin.partition);
+    headers.put_number("redrive-offset", origin.offset);
+    headers.put_number("redrive-attempt", attempt);
     if let Some(key) = &record.key {
-        put(&mut headers, "redrive-key", &escape::value(key));
+        headers.put_escaped("redrive-key", key);
     }
     match &record.value {
-        Some(_) => {
-            headers.insert(CONTENT_TYPE, content_type(record));
-        }
-        None => put(&mut headers, "redrive-tombstone", "true"),
+        Some(_) => headers.put("content-type", content_type(record).as_bytes()),
+        None => headers.put("redrive-tombstone", b"true"),
     }
-    users(record, &mut headers);
-    headers
+    if record.headers.iter().len() > 0 {
+        users(record, headers);
+    }
 }
 
 /// The record's own headers. A request keeps neither the order of different names nor their case, so a list of
 /// the names says both.
-fn users(record: &Record, headers: &mut HeaderMap) {
-    let mut names = Vec::with_capacity(record.headers.iter().len());
-    for header in record.headers.iter() {
-        let name = escape::name(&header.name);
+fn users(record: &Record, headers: &mut Fields) {
+    let (mut names, mut own) = (Vec::new(), Vec::new());
+    for (number, header) in record.headers.iter().enumerate() {
+        if number > 0 {
+            names.push(b',');
+        }
+        let start = names.len();
+        escape::append_name(&header.name, &mut names);
         match &header.value {
             Some(value) => {
-                put(headers, &format!("redrive-header-{name}"), &escape::value(value));
-                names.push(name);
+                own.clear();
+                own.extend_from_slice(b"redrive-header-");
+                own.extend_from_slice(&names[start..]);
+                headers.put_escaped(&String::from_utf8_lossy(&own), value);
             }
-            None => names.push(format!("{name};null")),
+            None => names.extend_from_slice(b";null"),
         }
     }
-    if !names.is_empty() {
-        put(headers, "redrive-headers", &names.join(","));
-    }
+    headers.put("redrive-headers", &names);
     for name in TRACE {
         for value in record.headers.all(name).flatten() {
-            if let Ok(value) = HeaderValue::from_bytes(value) {
-                headers.append(name, value);
-            }
+            headers.put(name, value);
         }
     }
 }
@@ -111,13 +127,6 @@ pub(super) fn content_type(record: &Record) -> HeaderValue {
     let own = own.and_then(|header| header.value.as_deref()).filter(|value| !value.is_empty());
     own.and_then(|value| HeaderValue::from_bytes(value).ok())
         .unwrap_or(HeaderValue::from_static("application/octet-stream"))
-}
-
-/// Adds a header; name and value are escaped already, so neither can be refused.
-fn put(headers: &mut HeaderMap, name: &str, value: &str) {
-    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-        headers.append(name, value);
-    }
 }
 
 /// Attributes have letters and digits; what else begins with the prefix is a header like any other.
@@ -134,6 +143,7 @@ pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use hyper::HeaderMap;
     use proptest::prelude::*;
     use redrive::headers::Headers;
 
@@ -148,7 +158,9 @@ mod tests {
     }
 
     fn sent(record: &Record) -> HeaderMap {
-        headers(record, &origin(record, "g"), 2)
+        let mut fields = Fields::behind(b"", 0);
+        headers(record, &origin(record, "g"), 2, &mut fields);
+        fields.map()
     }
 
     fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::io;
 
-use hyper_util::client::legacy;
 use redrive::{Cause, Class, Failure};
 use redrive_core::settings::Endpoint;
 
 use super::connect::NoConnection;
+use super::wire::Lost;
 
 /// The failure that a request without an answer stands for.
-pub(super) fn unanswered(endpoint: &Endpoint, error: &legacy::Error) -> Failure {
+pub(super) fn unanswered(endpoint: &Endpoint, error: &(dyn Error + 'static)) -> Failure {
     let (code, what) = code(error);
     // Why TLS fails is what a person has to know first.
     let why = causes(error).find_map(|cause| cause.downcast_ref::<NoConnection>());
@@ -57,7 +57,7 @@ fn kind(error: &(dyn Error + 'static)) -> String {
 }
 
 /// What a fault is called, and in words.
-fn code(error: &legacy::Error) -> (&'static str, &'static str) {
+fn code(error: &(dyn Error + 'static)) -> (&'static str, &'static str) {
     if let Some(no_connection) = causes(error).find_map(|cause| cause.downcast_ref::<NoConnection>()) {
         return match no_connection {
             NoConnection::Name { .. } => ("dns", "its name is not known"),
@@ -72,6 +72,12 @@ fn code(error: &legacy::Error) -> (&'static str, &'static str) {
     }
     if causes(error).any(<dyn Error>::is::<io::Error>) {
         return ("reset", "the connection broke before the answer came");
+    }
+    if let Some(lost) = causes(error).find_map(|cause| cause.downcast_ref::<Lost>()) {
+        return match lost {
+            Lost::Closed | Lost::Broke(_) => ("reset", "the connection was closed before the answer came"),
+            Lost::Parse(_) | Lost::NotHttp(_) => ("protocol", "what it answers is not HTTP"),
+        };
     }
     match causes(error).find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
         Some(error) if error.is_parse() => ("protocol", "what it answers is not HTTP"),

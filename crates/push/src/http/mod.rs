@@ -5,8 +5,11 @@ mod batch;
 mod connect;
 pub(crate) mod event;
 mod fault;
+mod fields;
+mod lines;
 mod sign;
 mod tls;
+mod wire;
 
 use std::time::Duration;
 
@@ -14,8 +17,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{HeaderMap, Method, Request, Response, Uri};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redrive::{Class, Clock, Failure, Handler, Received, Subscription};
@@ -28,7 +31,10 @@ use crate::traces::{Carried, Carry, Traced, Tracer};
 use answer::Answer;
 use batch::Batches;
 use connect::Connect;
+pub(crate) use fields::Fields;
+use lines::Lines;
 use sign::Signer;
+use wire::{Head, SMALL, Wire, Written};
 
 /// A connection that nobody uses is closed after this time.
 const IDLE: Duration = Duration::from_secs(30);
@@ -68,14 +74,24 @@ pub(crate) fn handled(
 
 /// Calls one endpoint, over connections that are kept.
 pub(crate) struct Caller {
-    client: Client<Connect, Full<Bytes>>,
+    way: Way,
     endpoint: Endpoint,
     uri: Uri,
     /// What every request carries.
     headers: HeaderMap,
+    /// What every request that is written here begins with, these headers included.
+    begin: Vec<u8>,
     signer: Option<Signer>,
     max_answer: usize,
     clock: Clock,
+}
+
+/// How requests get there.
+enum Way {
+    /// One at a time on a connection, which is certainly of HTTP/1.1.
+    Lines(Lines),
+    /// Maybe several at a time, if the other side speaks HTTP/2.
+    Client(Box<Client<Connect, Full<Bytes>>>),
 }
 
 /// The handler: a request for each record.
@@ -93,85 +109,144 @@ impl Caller {
         let endpoint = http.url.clone();
         let bad_url = |error: String| (format!("url: {error}"), "write http://HOST:PORT/PATH".to_owned());
         let tls = tls::config(http)?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let uri = format!("{scheme}://{}{}", endpoint.authority(), endpoint.path);
+        let is_plain = tls.is_none() && http.version != HttpVersion::Two;
+        let uri = match (is_plain, tls.is_some()) {
+            (true, _) => endpoint.path.clone(),
+            (false, true) => format!("https://{}{}", endpoint.authority(), endpoint.path),
+            (false, false) => format!("http://{}{}", endpoint.authority(), endpoint.path),
+        };
         let uri = uri.parse().map_err(|error| bad_url(format!("{endpoint} cannot be called: {error}")))?;
         let connect = Connect::new(&endpoint.place, tls).map_err(bad_url)?;
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http2_only(http.version == HttpVersion::Two)
-            .http2_adaptive_window(true)
-            .http2_keep_alive_interval(ALIVE.0)
-            .http2_keep_alive_timeout(ALIVE.1)
-            .build(connect);
+        let mut headers = always(http)?;
+        let way = if is_plain {
+            let host = HeaderValue::try_from(endpoint.authority());
+            let host = host.map_err(|error| bad_url(format!("{endpoint} cannot be called: {error}")))?;
+            headers.entry(HOST).or_insert(host);
+            Way::Lines(Lines::new(connect, Clock::system(), IDLE))
+        } else {
+            Way::Client(Box::new(multiplexed(connect, http.version)))
+        };
         Ok(Self {
-            client,
+            begin: begin(&way, &uri, &headers),
+            way,
             endpoint,
             uri,
-            headers: always(http)?,
+            headers,
             signer: http.signature_secret.as_ref().map(Signer::new),
             max_answer: usize::try_from(http.max_answer.get()).unwrap_or(usize::MAX),
             clock: Clock::system(),
         })
     }
 
-    /// Sends a request; what comes back is an answer's head, or the failure that there is none. If the future
-    /// is dropped, so is the request, with its connection.
-    async fn send(
-        &self,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<Response<hyper::body::Incoming>, Failure> {
+    /// For the headers of a request with so long a body.
+    fn headers(&self, body: usize) -> Fields {
+        Fields::behind(&self.begin, USUAL + body.min(SMALL))
+    }
+
+    /// Adds what is known when all the rest is: the proof and the length.
+    fn end(&self, headers: &mut Fields, body: &[u8], of: Signed<'_>) {
         if let Some(signer) = &self.signer {
             let at = self.clock.now().wall.millis() / 1_000;
-            let id = headers.get("ce-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
-            let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-            let signature = signer.signature(at, path, id, headers.contains_key("redrive-tombstone"), &body);
-            headers.extend(HeaderValue::try_from(signature).ok().map(|value| (SIGNATURE, value)));
+            let signature = signer.signature(at, path(&self.uri), of.id, of.is_tombstone, body);
+            headers.put(SIGNATURE, signature.as_bytes());
         }
-        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let length = body.len();
-        let mut request = Request::new(Full::new(body));
         // Also where there is no body, which many a server would wait for otherwise.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        headers.put_number(CONTENT_LENGTH.as_str(), body.len());
+    }
+
+    fn request(&self, headers: &Fields, body: Bytes) -> Request<Full<Bytes>> {
+        let mut headers = headers.map();
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
-        self.client.request(request).await.map_err(|error| fault::unanswered(&self.endpoint, &error))
+        request
     }
 
-    /// Sends a request and reads its answer. The worker gives the attempt `timeout`; within it the body may take
-    /// as long as `patience` behind its head, which has said already what counts most.
+    /// Sends a request and reads its answer, or says the failure that there is none. The worker gives the attempt
+    /// `timeout`; within it the body may take as long as `patience` behind its head, which has said already
+    /// what counts most. If the future is dropped, so is the request, with its connection.
     async fn call(
         &self,
-        headers: HeaderMap,
+        mut headers: Fields,
         body: Bytes,
-        timeout: Duration,
-        patience: Duration,
+        of: Signed<'_>,
+        [timeout, patience]: [Duration; 2],
     ) -> Result<Answer, Failure> {
         let began = self.clock.now().steady;
-        let response = self.send(headers, body).await?;
-        let until = began.saturating_add(timeout / 10 * 9);
-        let until = until.min(self.clock.now().steady.saturating_add(patience));
-        Ok(Answer::read(response, self.max_answer, &self.clock, until).await)
+        let until = || {
+            let until = began.saturating_add(timeout / 10 * 9);
+            until.min(self.clock.now().steady.saturating_add(patience))
+        };
+        self.end(&mut headers, &body, of);
+        let (most, clock) = (self.max_answer, &self.clock);
+        match &self.way {
+            Way::Lines(lines) => {
+                let request = Written::new(headers, body);
+                let read = async |head: Head, body: &mut Wire| {
+                    Answer::read(head.status, head.headers, body, most, clock, until).await
+                };
+                let answer = lines.exchange(&request, read).await;
+                answer.map_err(|error| fault::unanswered(&self.endpoint, &error))
+            }
+            Way::Client(client) => match client.request(self.request(&headers, body)).await {
+                Ok(response) => {
+                    let (head, mut body) = response.into_parts();
+                    Ok(Answer::read(head.status, head.headers, &mut body, most, clock, until).await)
+                }
+                Err(error) => Err(fault::unanswered(&self.endpoint, &error)),
+            },
+        }
     }
 
     /// Posts something that no record depends on; what comes back is the body of a good answer.
-    pub(crate) async fn post(
-        &self,
-        headers: HeaderMap,
-        body: Bytes,
-        timeout: Duration,
-    ) -> Result<Bytes, Failure> {
-        let answer = self.call(headers, body, timeout, BODY).await?;
-        answer.outcome(self.clock.now().wall).result("http")?;
+    pub(crate) async fn post(&self, kind: &str, body: Bytes, timeout: Duration) -> Result<Bytes, Failure> {
+        let mut headers = self.headers(body.len());
+        headers.put(CONTENT_TYPE.as_str(), kind.as_bytes());
+        let answer = self.call(headers, body, Signed::default(), [timeout, BODY]).await?;
+        answer.result(&self.clock)?;
         Ok(answer.body)
     }
 }
 
-const SIGNATURE: HeaderName = HeaderName::from_static("redrive-signature");
+/// What a signature is of besides path and body: the header `ce-id`, and whether there is no value.
+#[derive(Default, Clone, Copy)]
+struct Signed<'a> {
+    id: &'a str,
+    is_tombstone: bool,
+}
+
+/// What every request on a line begins with. Whoever else writes requests does so from their parts.
+fn begin(way: &Way, uri: &Uri, headers: &HeaderMap) -> Vec<u8> {
+    let Way::Lines(_) = way else { return Vec::new() };
+    let mut begin = format!("POST {} HTTP/1.1\r\n", path(uri)).into_bytes();
+    for (name, value) in headers {
+        begin.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].into_iter().flatten());
+    }
+    begin
+}
+
+fn path(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |path| path.as_str())
+}
+
+/// A client that sends several requests at a time over a connection of HTTP/2, if it is one.
+fn multiplexed(connect: Connect, version: HttpVersion) -> Client<Connect, Full<Bytes>> {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http2_only(version == HttpVersion::Two)
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(ALIVE.0)
+        .http2_keep_alive_timeout(ALIVE.1)
+        .build(connect)
+}
+
+const SIGNATURE: &str = "redrive-signature";
+/// About what the headers of a record take.
+const USUAL: usize = 640;
 
 /// What is sent with every request and is nobody else's business. Very short ones would hide half of every text.
 fn secrets(http: &Http) -> Vec<Hidden> {
@@ -251,13 +326,16 @@ impl Carry for Push {
         if let Some(refused) = self.refuse(&received) {
             return Err(refused);
         }
-        let mut headers =
-            event::headers(&received, &event::origin(&received, &self.group), received.attempt());
+        let (timeout, body) = (self.timeout(&received), received.value.clone().unwrap_or_default());
+        let origin = event::origin(&received, &self.group);
+        let mut headers = self.client.headers(body.len());
+        event::headers(&received, &origin, received.attempt(), &mut headers);
         if let Some(trace) = trace {
             trace.put(&mut headers);
         }
-        let (timeout, body) = (self.timeout(&received), received.value.clone().unwrap_or_default());
-        let answer = self.client.call(headers, body, timeout, BODY).await?;
-        answer.outcome(self.client.clock.now().wall).result("http")
+        let id = if self.client.signer.is_some() { origin.to_string() } else { String::new() };
+        let of = Signed { id: &id, is_tombstone: received.value.is_none() };
+        let answer = self.client.call(headers, body, of, [timeout, BODY]).await?;
+        answer.result(&self.client.clock)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use hyper::HeaderMap;
-use hyper::header::HeaderValue;
 use redrive::headers::Headers;
 use serde_json::{Map, Value, json};
+
+use crate::http::Fields;
 
 pub(crate) const PARENT: &str = "traceparent";
 pub(crate) const STATE: &str = "tracestate";
@@ -91,13 +91,12 @@ pub(crate) fn state(headers: &Headers) -> Option<String> {
 
 impl Carried {
     /// In the headers of a request.
-    pub(crate) fn put(&self, headers: &mut HeaderMap) {
+    pub(crate) fn put(&self, headers: &mut Fields) {
+        headers.remove(PARENT);
         headers.remove(STATE);
-        if let Ok(parent) = HeaderValue::try_from(self.parent.to_string()) {
-            headers.insert(PARENT, parent);
-        }
-        if let Some(Ok(state)) = self.state.as_deref().map(HeaderValue::try_from) {
-            headers.insert(STATE, state);
+        headers.put(PARENT, self.parent.to_string().as_bytes());
+        if let Some(state) = &self.state {
+            headers.put(STATE, state.as_bytes());
         }
     }
 
@@ -159,19 +158,19 @@ mod tests {
 
     #[test]
     fn what_is_carried_replaces_the_context_and_keeps_the_state() {
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::behind(b"", 0);
         for (name, value) in [(PARENT, GOOD), (STATE, "a=1"), (STATE, "b=2"), ("baggage", "k=v")] {
-            headers.append(name, HeaderValue::from_static(value));
+            headers.put(name, value.as_bytes());
         }
         let parent = Context::read(GOOD).unwrap().child([7; 8]);
         Carried { parent, state: Some("a=1,b=2".to_owned()) }.put(&mut headers);
-        let all = |name: &str| {
-            headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
-        };
+        let sent = headers.map();
+        let all =
+            |name: &str| sent.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
         assert_eq!(all(PARENT), ["00-4bf92f3577b34da6a3ce929d0e0e4736-0707070707070707-01"]);
         assert_eq!((all(STATE), all("baggage")), (vec!["a=1,b=2"], vec!["k=v"]));
         Carried { parent, state: None }.put(&mut headers);
-        assert_eq!(headers.get(STATE), None);
+        assert_eq!(headers.map().get(STATE), None);
     }
 
     proptest! {

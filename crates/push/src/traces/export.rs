@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -143,10 +141,8 @@ impl Exporter {
 
     /// How many of them the collector refused; or why it has none.
     async fn post(&self, body: Bytes) -> Result<u64, Failure> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         let answer = tokio::select! {
-            answer = self.caller.post(headers, body, self.timeout) => answer?,
+            answer = self.caller.post("application/x-protobuf", body, self.timeout) => answer?,
             () = self.clock.sleep(self.timeout) => {
                 let cause = redrive::Cause::new("redrive::Timeout", "no answer in time");
                 return Err(Failure::new(cause).presumably(Class::Outage));

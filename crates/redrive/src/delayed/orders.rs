@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use redrive_core::shelf::{Deed, Entry, Order, Verdict};
+use redrive_core::shelf::{Deed, Entry, Order, Outcome, Verdict};
 use redrive_core::{Origin, Topic};
 use redrive_kafka::{Admin, Error as KafkaError, GroupState, Outgoing, Publisher, Publishing, Reader};
 use uuid::Uuid;
@@ -41,7 +41,10 @@ impl Answer {
     pub fn is_done(&self) -> bool {
         match self {
             Self::Said(Verdict::Due { .. } | Verdict::Cancelled | Verdict::Opened) => true,
+            Self::Said(Verdict::Replayed | Verdict::Announced { .. }) => true,
             Self::Said(Verdict::TooLate | Verdict::Finished | Verdict::Unknown) => false,
+            Self::Said(Verdict::Already | Verdict::StillWaiting | Verdict::Taken { .. }) => false,
+            Self::Said(Verdict::TooLarge) => false,
             Self::Queued | Self::Unanswered | Self::NotGiven(_) => false,
         }
     }
@@ -86,6 +89,7 @@ impl View {
                 deed: wish.deed,
                 by: by.to_owned(),
                 reason: reason.to_owned(),
+                job: None,
             };
             let outgoing = outgoing(self.shelf(), wish.origin.partition, &order);
             sent.push((index, order.id, publisher.publish(outgoing)));
@@ -123,7 +127,7 @@ impl View {
         let part = self.parts.get(&wish.origin.partition)?;
         let offset = wish.origin.offset;
         let stands = match wish.deed {
-            Deed::Resolve => part.shelf.is_closing(offset),
+            Deed::Resolve | Deed::Announce { .. } => part.shelf.is_closing(offset),
             Deed::Release | Deed::Reschedule { .. } | Deed::Cancel => part.shelf.waiting.contains(offset),
         };
         (!stands).then(|| part.absent(offset))
@@ -137,9 +141,23 @@ impl View {
         deadline: Duration,
         clock: &Clock,
     ) -> Result<Vec<(usize, Verdict)>, Error> {
+        let ids = awaited.iter().map(|(id, index)| (wishes[*index].origin.partition, id.clone())).collect();
+        let outcomes = self.outcomes(ids, deadline, clock).await?;
+        let said =
+            outcomes.into_iter().filter_map(|outcome| Some((awaited.remove(&outcome.id)?, outcome.verdict)));
+        Ok(said.collect())
+    }
+
+    /// Reads on until every one of these orders, by partition and id, has an outcome that counts, or the time is
+    /// over.
+    pub(crate) async fn outcomes(
+        &mut self,
+        mut awaited: BTreeSet<(i32, String)>,
+        deadline: Duration,
+        clock: &Clock,
+    ) -> Result<Vec<Outcome>, Error> {
         let mut said = Vec::new();
-        let partitions: BTreeSet<i32> =
-            awaited.values().map(|index| wishes[*index].origin.partition).collect();
+        let partitions: BTreeSet<i32> = awaited.iter().map(|(partition, _)| *partition).collect();
         let mut from = partitions.iter().filter_map(|partition| {
             let offset = self.parts.get(partition)?.next;
             Some(Origin { topic: self.shelf.clone(), partition: *partition, offset })
@@ -152,13 +170,14 @@ impl View {
                 record = reader.next() => record?,
                 () = clock.sleep_until(deadline) => break,
             };
-            let Some(part) = self.parts.get_mut(&record.at.partition) else { continue };
+            let partition = record.at.partition;
+            let Some(part) = self.parts.get_mut(&partition) else { continue };
             let outcome = part.read(&record, &self.keep);
             let outcome = outcome.map_err(|source| Error::Entry { at: record.at, source })?;
             if let Some(outcome) = outcome
-                && let Some(index) = awaited.remove(&outcome.id)
+                && awaited.remove(&(partition, outcome.id.clone()))
             {
-                said.push((index, outcome.verdict));
+                said.push(outcome);
             }
         }
         Ok(said)

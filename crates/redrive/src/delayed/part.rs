@@ -70,7 +70,7 @@ impl Part {
             }
             Entry::Closed(_, closed) => self.forget(closed.origin),
             Entry::Outcome(_, outcome) => return Ok(Some(outcome)),
-            Entry::Claim(..) | Entry::Order(_) | Entry::Skipped => {}
+            Entry::Claim(..) | Entry::Order(_) | Entry::Replay(_) | Entry::Skipped => {}
         }
         Ok(None)
     }

@@ -94,6 +94,16 @@ impl View {
         self.parts.iter().flat_map(|(partition, part)| part.closures(*partition)).collect()
     }
 
+    /// What this letter closes, if it does.
+    pub(crate) fn closure(&self, letter: &Origin) -> Option<&redrive_core::shelf::Closure> {
+        self.parts.get(&letter.partition)?.shelf.closure(letter.offset)
+    }
+
+    /// Letters that were sent back and have no answer.
+    pub(crate) fn unanswered_replays(&self) -> usize {
+        self.parts.values().map(|part| part.shelf.replays.len()).sum()
+    }
+
     /// The orders without an answer, each with its partition, in the order they were given.
     #[must_use]
     pub fn orders(&self) -> Vec<(i32, Order)> {

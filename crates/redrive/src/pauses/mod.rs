@@ -83,6 +83,13 @@ impl Pauses {
         self.wanted.get(&(topic.clone(), group.to_owned()))?.as_ref()
     }
 
+    /// All that are paused: what they consume, by which group, and who paused them.
+    pub fn all(&self) -> impl Iterator<Item = (&Topic, &str, &Pause)> {
+        self.wanted
+            .iter()
+            .filter_map(|((topic, group), pause)| Some((topic, group.as_str(), pause.as_ref()?)))
+    }
+
     /// Takes what came last; says whether it is one of ours.
     fn take(&mut self, wanted: Option<Wanted>) -> bool {
         let Some(Wanted { topic, group, pause }) = wanted else { return false };

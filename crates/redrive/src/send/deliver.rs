@@ -26,6 +26,8 @@ pub fn subscription(clock: Clock) -> Subscription {
         .retry(Class::NotReady, POLICY)
         // Everything is too early when it comes: that is no outage.
         .surge_guard("off")
+        // Nobody else reads it, and what is consumed is on the shelf or delivered.
+        .clears_source()
         .handler_name("redrive send")
         .handler(Deliver { clock })
 }

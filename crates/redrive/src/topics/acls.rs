@@ -4,6 +4,7 @@ use redrive_config::Subscription;
 use redrive_core::settings::{Delay, Delivery};
 
 use super::wanted::{Role, Use, uses};
+use crate::send;
 
 /// What a principal is allowed to do to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,15 +109,17 @@ pub fn acls(subscription: &Subscription) -> Vec<Acl> {
     [source, group].into_iter().chain(topics).chain(transactions).collect()
 }
 
-/// What `redrive run` needs beside its subscriptions: to know what is paused.
+/// What `redrive run` needs beside its subscriptions: to know what is paused, and to report what became of letters
+/// that were sent back.
 #[must_use]
 pub fn process_acls() -> Vec<Acl> {
     vec![Acl {
         resource: Resource::Topic,
         name: crate::pauses::TOPIC.to_owned(),
         pattern: Pattern::Literal,
-        operations: vec![Operation::Read, Operation::Describe],
-        why: "what is paused on every instance (redrive pause itself needs Write, and Create for the first)"
+        operations: vec![Operation::Read, Operation::Write, Operation::Describe],
+        why: "what is paused on every instance, and what became of letters that were sent back (Create, too, for \
+              whoever is the first to write there)"
             .to_owned(),
     }]
 }
@@ -127,6 +130,10 @@ fn of_source(subscription: &Subscription) -> Vec<Operation> {
         // Records go back to where they came from.
         Delay::Return => operations.push(Operation::Write),
         Delay::Shelf | Delay::Ladder | Delay::Service | Delay::Postgres => {}
+    }
+    // What is delivered is deleted: without it the topic only grows.
+    if subscription.topic.as_str() == send::TOPIC && subscription.group == send::GROUP {
+        operations.push(Operation::Delete);
     }
     operations.sort();
     operations

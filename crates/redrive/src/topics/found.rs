@@ -56,3 +56,10 @@ pub async fn look_around(admin: &Admin, subscriptions: &[Subscription]) -> Resul
     }
     Ok(found)
 }
+
+/// Whether Kafka keeps only the last record of a key.
+#[must_use]
+pub fn is_compacted(topic: &TopicState) -> bool {
+    let policy = topic.settings.get("cleanup.policy");
+    policy.is_some_and(|policy| policy.value.split(',').any(|one| one.trim() == "compact"))
+}

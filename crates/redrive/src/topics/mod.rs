@@ -18,7 +18,7 @@ mod wanted;
 
 pub use acls::{Acl, Operation, Pattern, Resource, acls, process_acls, transactional_prefix};
 pub use carry_out::{Ready, Unready, carry_out, ensure, settle};
-pub use found::{Found, look, look_around};
+pub use found::{Found, is_compacted, look, look_around};
 pub use plan::{Change, Note, Plan, Step, plan};
 pub use pointers::originals;
 pub use state::plan_state;

@@ -7,7 +7,7 @@ use redrive_config::Subscription;
 use redrive_core::Topic;
 use redrive_kafka::TopicState;
 
-use super::found::Found;
+use super::found::{Found, is_compacted};
 use super::left_behind::left_behind;
 use super::pointers;
 use super::wanted::{Amount, Must, Want, Wanted, uses};
@@ -78,6 +78,13 @@ pub enum Note {
         setting: String,
         /// Its value.
         value: String,
+    },
+    /// Letters are filed under their origins, since their topic is compacted.
+    LettersAreCompacted {
+        /// Which topic.
+        topic: Topic,
+        /// Its policy.
+        policy: String,
     },
     /// A topic has partitions that are not used.
     MorePartitions {
@@ -153,6 +160,7 @@ pub fn plan(subscriptions: &[Subscription], found: &Found) -> Plan {
             Some(topic) => plan.compare(wanted, topic),
         }
     }
+    plan.shared_letters(subscriptions, found);
     plan.left_behind(subscriptions, found);
     plan
 }
@@ -222,7 +230,8 @@ impl Plan {
                 (!reaches(least)).then(|| least.text())
             }
             Must::Rather(least) => {
-                let value = holds.clone().filter(|_| !reaches(*least));
+                // Where a topic is only compacted, its retention deletes nothing.
+                let value = holds.clone().filter(|_| !reaches(*least) && deletes(topic));
                 self.notes.extend(value.map(|value| Note::LettersAreDeleted {
                     topic: wanted.topic.clone(),
                     setting: want.setting.to_owned(),
@@ -230,11 +239,36 @@ impl Plan {
                 }));
                 None
             }
-            Must::BeAsItIs => None,
+            Must::BeAsItIs => {
+                let policy = holds.clone().filter(|_| is_compacted(topic));
+                self.notes.extend(
+                    policy.map(|policy| Note::LettersAreCompacted { topic: wanted.topic.clone(), policy }),
+                );
+                None
+            }
         };
         let Some(to) = to else { return };
         let change = Change::Alter { setting: want.setting.to_owned(), from: holds, to };
         self.steps.push(Step { topic: wanted.topic.clone(), change, why: want.why.clone() });
+    }
+
+    /// Letters of two groups about one record have the same origin: in a compacted topic one would remove the other.
+    fn shared_letters(&mut self, subscriptions: &[Subscription], found: &Found) {
+        for (at, one) in subscriptions.iter().enumerate() {
+            let others = subscriptions.iter().take(at);
+            let mut shared = others.filter(|other| other.letters == one.letters && other.topic == one.topic);
+            let is_compacted = found.topics.get(&one.letters).is_some_and(is_compacted);
+            let Some(other) = shared.next().filter(|_| is_compacted) else { continue };
+            let (topic, remedy) = (
+                one.letters.clone(),
+                "give each a topic of its own, or set cleanup.policy=delete".to_owned(),
+            );
+            let why = format!(
+                "it is compacted and has letters of {} and {}: those of one record would remove each other",
+                other.group, one.group
+            );
+            self.steps.push(Step { topic, change: Change::Cannot { remedy }, why });
+        }
     }
 
     fn left_behind(&mut self, subscriptions: &[Subscription], found: &Found) {
@@ -249,6 +283,10 @@ impl Plan {
             });
         }
     }
+}
+
+fn deletes(topic: &TopicState) -> bool {
+    topic.settings.get("cleanup.policy").is_none_or(|policy| policy.value.contains("delete"))
 }
 
 fn less_safe(wanted: &Wanted, topic: &TopicState) -> String {
@@ -292,6 +330,10 @@ impl fmt::Display for Note {
             Self::LettersAreDeleted { topic, setting, value } => write!(
                 f,
                 "{topic} has {setting}={value}: dead letters are deleted unseen; {setting}=-1 keeps them"
+            ),
+            Self::LettersAreCompacted { topic, policy } => write!(
+                f,
+                "{topic} has cleanup.policy={policy}: letters are filed there under their origins, with the original key in redrive-key; those written before it was so have other keys, and Kafka may remove all but the last of a key"
             ),
             Self::MorePartitions { topic, partitions, source, of_source } => write!(
                 f,

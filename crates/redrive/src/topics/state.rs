@@ -16,7 +16,8 @@ pub fn plan_state(subscriptions: &[Subscription], found: &Found) -> Option<Step>
     let Some(state) = found.topics.get(&topic) else {
         let settings = pauses::topic_settings();
         let change = Change::Create { partitions: 1, replication, settings };
-        let why = "what is paused on every instance is written there".to_owned();
+        let why = "what is paused on every instance and what became of replayed letters is written there"
+            .to_owned();
         return Some(Step { topic, change, why });
     };
     let holds = state.settings.get("cleanup.policy").map(|setting| setting.value.clone());

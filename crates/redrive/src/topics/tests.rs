@@ -5,7 +5,7 @@ use redrive_config::{Subscription, Surroundings};
 use redrive_core::Topic;
 use redrive_kafka::{SetFor, Setting, TopicState};
 
-use super::{Change, Found, Mender, Note, Plan, Step, acls, plan, uses, verify};
+use super::{Change, Found, Mender, Note, Operation, Plan, Step, acls, plan, uses, verify};
 
 fn topic(name: &str) -> Topic {
     name.parse().unwrap()
@@ -344,6 +344,24 @@ fn any_found() -> impl Strategy<Value = Found> {
         .prop_map(|states| found(states.into_iter().flatten()))
 }
 
+#[test]
+fn letters_in_a_compacted_topic_are_told_of_and_are_not_shared_by_groups_of_one_source() {
+    let compacted = || with(usual("orders.pay.dlq", 3, 1), &[("cleanup.policy", "compact")]);
+    let shelf = usual("orders.pay.shelf", 3, 1);
+    let found = found([usual("orders", 3, 1), shelf, compacted()]);
+    let one = subscriptions("");
+    let notes = plan(&one, &found).notes;
+    assert!(
+        matches!(&notes[..], [Note::LettersAreCompacted { policy, .. }] if policy == "compact"),
+        "{notes:?}"
+    );
+    let mut two = one.clone();
+    two.extend(one.iter().cloned().map(|one| Subscription { group: "audit".to_owned(), ..one }));
+    let refused = plan(&two, &found).steps;
+    let why = "would remove each other";
+    assert!(refused.iter().any(|step| !step.is_doable() && step.why.contains(why)), "{refused:?}");
+}
+
 proptest! {
     #[test]
     fn after_its_steps_a_plan_has_none_that_can_be_taken(found in any_found(), which in 0..5_usize) {
@@ -371,4 +389,13 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn whoever_delivers_what_is_sent_at_a_time_may_delete_it_from_there() {
+    let deliverer = crate::send::subscription(crate::Clock::system()).settled.unwrap();
+    let acl = acls(&deliverer).remove(0);
+    assert_eq!(acl.name, crate::send::TOPIC);
+    assert!(acl.operations.contains(&Operation::Delete), "{acl:?}");
+    assert!(!acls(&subscriptions("")[0])[0].operations.contains(&Operation::Delete), "a source is another's");
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use redrive_core::Topic;
 use redrive_core::flow::{Located, Now};
 use redrive_core::settings::Start;
-use redrive_core::shelf::Identity;
+use redrive_core::shelf::{Identity, Missing};
 use redrive_kafka::{Consumer, Error as KafkaError};
 use tracing::{debug, info, warn};
 
@@ -51,7 +52,7 @@ impl Engine {
     }
 
     /// A shelf is ours, and says how far its source has come: find out where that begins.
-    pub(super) fn look(&mut self, partition: i32, mark: Option<i64>) {
+    pub(super) fn look(&mut self, partition: i32, mark: Option<i64>, missing: Option<Missing>) {
         self.looks += 1;
         let look = self.looks;
         self.starting.insert(partition, Starting { look, again: None });
@@ -59,13 +60,30 @@ impl Engine {
         let (start, accept_loss) = (self.spec.settled.settled.start, self.spec.accept_loss);
         let tag = self.saving.tag().to_owned();
         // Whoever knows that nothing lived on it can do without.
+        let register = self.register();
         let may_be_lost = !accept_loss && !self.shelves.is_spotless(partition);
+        let cut_off = missing.map(|missing| cut_off(missing, &self.shelves.topic));
+        if let Some(what) = cut_off.as_ref().filter(|_| !may_be_lost) {
+            warn!(partition, what, "it goes on with what is left");
+        }
         tokio::spawn(async move {
             let found = find(&consumer, partition, mark, start, accept_loss, &tag).await;
-            let found = found.map(|(place, is_lost)| match is_lost && may_be_lost {
-                true => Place::Gap(LOST.to_owned()),
-                false => place,
+            let found = found.map(|(place, is_lost)| {
+                let lost = cut_off.or(is_lost.then(|| LOST.to_owned()));
+                lost.filter(|_| may_be_lost).map_or(place, Place::Gap)
             });
+            let damaged = match &register {
+                Some(register) if found.is_ok() => Some(register.read(partition).await),
+                _ => None,
+            };
+            let found = match damaged {
+                Some(Ok(offsets)) => {
+                    let _ = news.send(News::Damaged { partition, offsets });
+                    found
+                }
+                Some(Err(error)) => Err(format!("its letters cannot be read: {}", chain(&error))),
+                None => found,
+            };
             let _ = news.send(News::Found { look, partition, found });
         });
     }
@@ -234,9 +252,20 @@ impl Engine {
         self.saving.forget(partition);
         self.shelves.forget(partition);
         self.originals.forget(partition);
+        self.clearing.forget(partition);
         self.undecodable.forget(partition);
         self.troubles.forget(partition);
     }
+}
+
+/// What is told of a shelf that somebody else has cut.
+fn cut_off(missing: Missing, shelf: &Topic) -> String {
+    let Missing { from, to } = missing;
+    let from = from.map_or(String::new(), |from| format!("from offset {from} "));
+    format!(
+        "its shelf was cut by somebody else: what stood in {shelf} {from}to {} is gone, and with it what waited there",
+        to - 1
+    )
 }
 
 /// Where a partition begins, and whether its shelf is lost.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use redrive_core::flow::{Id, Now};
+use redrive_core::headers::Name;
 use redrive_core::letter::{Letter, Size};
 use redrive_core::route::Reason;
 use redrive_core::settings::LetterPartition;
@@ -171,14 +172,17 @@ impl Engine {
     pub(super) fn buried(&mut self, id: Id, result: Result<Origin, KafkaError>, now: Now) {
         let Some(way) = self.burials.letters.get(&id) else { return };
         let partition = way.letter.origin.partition;
-        let Err(error) = result else {
-            let (way, story) = (self.burials.letters.remove(&id), self.flow.ticket(id).map(Story::of));
-            if let Some((way, story)) = way.zip(story) {
-                self.tell_buried(&story, &way.letter);
+        let error = match result {
+            Ok(at) => {
+                let (way, story) = (self.burials.letters.remove(&id), self.flow.ticket(id).map(Story::of));
+                if let Some((way, story)) = way.zip(story) {
+                    self.tell_buried(&story, &way.letter, Some(at));
+                }
+                self.flow.buried(id, now);
+                self.no_longer_stuck(id);
+                return;
             }
-            self.flow.buried(id, now);
-            self.no_longer_stuck(id);
-            return;
+            Err(error) => error,
         };
         let Some(way) = self.burials.letters.get_mut(&id) else { return };
         let too_large = matches!(error, KafkaError::Publish { kind: Refusal::TooLarge, .. });
@@ -211,8 +215,11 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_buried(&mut self, story: &Story, letter: &Letter) {
+    pub(super) fn tell_buried(&mut self, story: &Story, letter: &Letter, at: Option<Origin>) {
         self.tally.buried(story.reason);
+        if let Some(replay) = letter.headers.text(Name::Replay.as_str()) {
+            self.report_buried(replay, at, why(letter).as_deref());
+        }
         let (topic, reason) = (&self.spec.settled.settled.letters, story.reason);
         info!(origin = %letter.origin, %reason, %topic, attempts = story.attempts, "buried");
         self.hear_story(story, |told| Heard::AfterLetter { told, reason, topic, headers: &letter.headers });
@@ -257,6 +264,22 @@ impl Engine {
             self.send_letter(id);
         }
     }
+}
+
+/// Of what an error says so much is told with what became of a letter.
+const TOLD: usize = 200;
+
+/// Why a record is a letter, in a line.
+fn why(letter: &Letter) -> Option<String> {
+    let text = |name: Name| letter.headers.text(name.as_str());
+    let message = text(Name::ErrorMessage).filter(|message| !message.is_empty());
+    let said = match (text(Name::ErrorType), message) {
+        (Some(kind), Some(message)) => format!("{kind}: {message}"),
+        (Some(one), None) | (None, Some(one)) => one.to_owned(),
+        (None, None) => text(Name::Reason)?.to_owned(),
+    };
+    let line = said.lines().next().unwrap_or_default();
+    Some(line.chars().take(TOLD).collect())
 }
 
 #[cfg(test)]

@@ -22,8 +22,12 @@ use uuid::Uuid;
 use super::assigning::{GivingUp, Starting};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
+use super::clearing::Clearing;
 use super::control::{self, Wish};
+use super::damaged::Damaged;
+use super::ends::Ends;
 use super::originals::Originals;
+use super::reports::Reports;
 use super::saving::Saving;
 use super::shelves::{Shelves, shelf_publishing};
 use super::troubles::{About, Troubles};
@@ -63,7 +67,10 @@ pub(crate) struct Engine {
     pub(super) saving: Saving,
     pub(super) shelves: Shelves,
     pub(super) originals: Originals,
+    pub(super) ends: Ends,
     pub(super) undecodable: Undecodable,
+    pub(super) damaged: Damaged,
+    pub(super) clearing: Clearing,
     /// The partitions that run, each with the turn its records carry.
     pub(super) turns: BTreeMap<i32, Turn>,
     /// Assigned partitions that have not begun, and when to look again.
@@ -76,13 +83,18 @@ pub(crate) struct Engine {
     inbox: mpsc::UnboundedReceiver<News>,
     stop: watch::Receiver<bool>,
     /// When the loop ends at the latest, once it was told to stop.
-    stopping: Option<Duration>,
+    pub(super) stopping: Option<Duration>,
     pub(super) status: watch::Sender<Status>,
     pub(super) told_at: Duration,
     /// What was told then: the counts, and how often something had become wrong or right.
     pub(super) told: (Counts, u64),
+    /// What was told before this loop began: totals never go down while the process lives.
+    pub(super) before: Status,
+    /// Whether nothing that is told can change by itself.
+    pub(super) is_still: bool,
     pub(super) watch: Watch,
     pub(super) tally: Tally,
+    pub(super) reports: Reports,
     /// What is wanted of it while it runs.
     wishes: watch::Receiver<Wish>,
 }
@@ -128,10 +140,12 @@ impl Engine {
             kafka.properties.push(("isolation.level".to_owned(), "read_committed".to_owned()));
         }
         let mut consuming = ConsumerSettings::of(kafka, settled.topic.clone(), settled.group.clone());
+        consuming.partitions = spec.partitions;
         consuming.queue_bytes = consuming.queue_bytes.min(settled.max_bytes.get() as usize / 8);
         let (consumer, events) = join(consuming)?;
         let shelf_publisher = Publisher::new(cluster.settings(), &shelf_publishing(&publishing))?;
-        let shelves = Shelves::new(cluster.settings(), settled.shelf.clone(), shelf_publisher)?;
+        let shelves = Shelves::new(cluster.settings(), &spec, shelf_publisher)?;
+        let before = status.borrow().clone();
         status.send_modify(|status| {
             status.state = State::Running;
             status.problems.clear();
@@ -139,7 +153,10 @@ impl Engine {
         Ok(Self {
             shelves,
             originals: Originals::default(),
+            ends: Ends::default(),
             undecodable: Undecodable::default(),
+            damaged: Damaged::default(),
+            clearing: Clearing::default(),
             flow: Flow::new(flow_settings(&spec)),
             clock,
             consumer,
@@ -162,8 +179,11 @@ impl Engine {
             status,
             told_at: Duration::ZERO,
             told: (Counts::default(), 0),
-            watch: Watch::default(),
-            tally: Tally::default(),
+            tally: before.tally.clone(),
+            before,
+            is_still: false,
+            watch: Watch::of(spec.partitions),
+            reports: Reports::default(),
             wishes,
             spec,
         })
@@ -180,6 +200,7 @@ impl Engine {
             let now = self.settle();
             self.give_up(now);
             self.save(now);
+            self.clear_source(now);
             self.watch(now);
             self.tell(now);
             if self.is_over(now) {
@@ -202,6 +223,7 @@ impl Engine {
                 () = &mut wish => Woken::Wish,
                 _ = &mut stop, if !stopping => Woken::Stop,
             };
+            self.is_still &= matches!(woken, Woken::Time);
             match woken {
                 Woken::News(news) => {
                     // Whoever else is about to end an attempt does so first: one look at all of them costs
@@ -257,6 +279,7 @@ impl Engine {
             self.abandon(partition);
         }
         self.saving.end().await;
+        self.reports.end().await;
         self.consumer.leave().await;
         match failed {
             None => Ok(()),
@@ -276,6 +299,7 @@ impl Engine {
             self.retry_burials(now);
             self.retry_shelves(now);
             self.retry_undecodable(now);
+            self.forget_overdue(now);
             self.flow.advance(now);
             let mut is_settled = true;
             while let Some(action) = self.flow.next_action() {
@@ -285,6 +309,7 @@ impl Engine {
             self.append();
             self.pick();
             self.pick_originals(now);
+            self.look_for_ends(now);
             self.attempts.start_gathered();
             self.attempts.end_round();
             if is_settled && !self.attempts.has_done() {
@@ -303,7 +328,7 @@ impl Engine {
             Action::Resume(partition) => self.ease(partition, "resume", Consumer::resume),
             Action::Claim { partition, entry } => self.claim(partition, &entry),
             Action::Prove { partition, claim, at } => self.prove(partition, claim, at),
-            Action::Locate { partition, mark } => self.look(partition, mark),
+            Action::Locate { partition, mark, missing } => self.look(partition, mark, missing),
             Action::Start { partition, from } => self.begin(partition, from, now),
             Action::Fetch { partition, at } => self.fetch(partition, at),
             Action::Pass { partition, from, to } => self.shelves.passing = Some((partition, from, to)),
@@ -336,6 +361,8 @@ impl Engine {
             News::Saved(saved) => self.saved(saved, now),
             News::Shelved(shelved) => self.shelved(shelved, now),
             News::Found { look, partition, found } => self.found(look, partition, found, now),
+            News::Damaged { partition, offsets } => self.are_damaged(partition, offsets),
+            News::Cleared(cleared) => self.source_cleared(cleared),
             News::Watched(watched) => self.watched(watched),
         }
     }
@@ -347,7 +374,7 @@ impl Engine {
                 // Of an earlier turn: it was delivered before the partition began where it is now.
                 if self.turns.get(&batch.partition) == Some(&batch.turn) {
                     for record in batch.records {
-                        self.flow.arrive(record);
+                        self.arrive(record);
                     }
                     self.troubles.clear(About::Stopped(batch.partition));
                 }
@@ -447,7 +474,10 @@ impl Engine {
             self.flow.next_wake(now).filter(|_| self.stopping.is_none()),
             self.shelves.next_wake(),
             self.originals.next_wake(),
+            self.ends.next_wake(),
             self.undecodable.next_wake(),
+            self.reports.next_wake(),
+            self.next_clearing(),
             self.burials.next_wake(),
             self.attempts.next_wake(),
             self.watch.next_wake().filter(|_| self.stopping.is_none()),

@@ -3,12 +3,17 @@
 mod assigning;
 mod attempts;
 mod burying;
+mod clearing;
 mod control;
+mod damaged;
+mod ends;
 mod engine;
 mod keeping;
 mod originals;
+mod outlook;
 mod output;
 mod place;
+mod reports;
 mod saving;
 mod shelves;
 mod tally;
@@ -17,13 +22,14 @@ mod troubles;
 mod undecodable;
 mod watching;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::Origin;
 use redrive_core::flow::{Id, Kept};
 use redrive_core::letter::Writer;
-use redrive_kafka::{Admin, Error as KafkaError, TopicId, TopicState};
+use redrive_kafka::{Admin, Error as KafkaError, Tails, TopicId, TopicState};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
@@ -37,10 +43,12 @@ use crate::subscription::{Settled, Subscription};
 use crate::topics::{self, Mender, Ready};
 use assigning::Found;
 use attempts::Answer;
+use clearing::Cleared;
 use control::Wish;
 pub use control::{Control, Unchangeable};
 pub(crate) use engine::chain;
 use engine::{Engine, Links};
+use outlook::Outlook;
 use saving::Saved;
 use shelves::Shelved;
 use watching::Watched;
@@ -59,6 +67,8 @@ pub struct Worker {
 
 /// What one subscription runs with.
 pub(crate) struct Spec {
+    /// Which of the worker's subscriptions it is.
+    pub(crate) nth: u32,
     pub(crate) settled: Settled,
     pub(crate) writer: Writer,
     pub(crate) accept_loss: bool,
@@ -72,6 +82,9 @@ pub(crate) struct Spec {
     /// What the topic of the letters accepts.
     pub(crate) max_message_bytes: Option<usize>,
     pub(crate) admin: Arc<Admin>,
+    /// Followers of shelves, which share clients with those of the other subscriptions.
+    pub(crate) tails: Tails,
+    pub(crate) outlook: Arc<Outlook>,
     pub(crate) mender: Mender,
 }
 
@@ -91,8 +104,12 @@ pub(crate) enum News {
     Shelved(Shelved),
     /// Where a partition begins.
     Found { look: u64, partition: i32, found: Found },
+    /// Offsets of a partition that are letters already.
+    Damaged { partition: i32, offsets: HashSet<i64> },
     /// The topics were looked at.
     Watched(Watched),
+    /// The source was cut, or not.
+    Cleared(Cleared),
 }
 
 impl Worker {
@@ -211,8 +228,12 @@ impl Worker {
             return Err(Error::Settings(problems));
         }
         let (stop, stopped) = watch::channel(false);
+        let admin = Arc::new(Admin::new(self.cluster.settings())?);
+        let sources = settled.iter().map(|one| one.settled.topic.clone()).collect();
         let start = Start {
-            admin: Arc::new(Admin::new(self.cluster.settings())?),
+            outlook: Arc::new(Outlook::new(admin.clone(), sources, self.clock.clone())),
+            admin,
+            tails: Tails::new(self.cluster.settings()),
             id: Uuid::new_v4().simple().to_string(),
             cluster: self.cluster,
             service: self.service,
@@ -234,6 +255,8 @@ struct Start {
     id: String,
     cluster: Cluster,
     admin: Arc<Admin>,
+    tails: Tails,
+    outlook: Arc<Outlook>,
     service: Option<String>,
     instance: String,
     accept_loss: bool,
@@ -253,16 +276,18 @@ impl Start {
         ready: &Ready,
         links: Links,
     ) -> Result<Engine, Error> {
+        let letters = ready.found.topics.get(&settled.settled.letters);
         let writer = Writer {
             group: settled.settled.group.clone(),
             service: self.service.clone(),
             instance: self.instance.clone(),
             handler: settled.handler_name.clone(),
+            by_origin: letters.is_some_and(topics::is_compacted),
         };
         let prefix = topics::transactional_prefix(&settled.settled);
         let source = ready.found.topics.get(&settled.settled.topic);
-        let letters = ready.found.topics.get(&settled.settled.letters);
         let spec = Spec {
+            nth: u32::try_from(index).unwrap_or_default(),
             topic_id: source.and_then(|topic| topic.id),
             partitions: source.map_or(0, |topic| topic.partitions),
             originals: source.and_then(topics::originals),
@@ -272,6 +297,8 @@ impl Start {
             accept_loss: self.accept_loss,
             transactional_id: format!("{prefix}{}-{index}", self.id),
             admin: self.admin.clone(),
+            tails: self.tails.clone(),
+            outlook: self.outlook.clone(),
             mender: self.mender.clone(),
         };
         Engine::new(Arc::new(spec), &self.cluster, self.clock.clone(), links).await

@@ -135,6 +135,11 @@ impl Saving {
             && flow.mark(partition).is_none_or(|mark| self.saved.get(&partition) == Some(&mark))
     }
 
+    /// What is committed of the partitions that are ours.
+    pub(super) fn all_saved(&self) -> impl Iterator<Item = (i32, i64)> {
+        self.saved.iter().map(|(partition, mark)| (*partition, *mark))
+    }
+
     pub(super) fn is_done(&self, flow: &Flow) -> bool {
         !self.is_running && flow.partitions().all(|partition| self.is_saved(partition, flow))
     }
@@ -151,8 +156,9 @@ impl Saving {
         if self.is_running {
             return None;
         }
-        // Looked at then: what is saved is cheap to find out now and then, not at every turn.
-        if !hurry && self.next > now.steady {
+        // Looked at then, unless nothing happens: what is saved is cheap to find out now and then, not at every
+        // turn.
+        if !hurry && self.next > now.steady && !flow.is_idle() {
             return Some(self.next);
         }
         if flow.partitions().all(|partition| self.is_saved(partition, flow)) {
@@ -271,6 +277,7 @@ impl Engine {
                     // Given up meanwhile, or begun anew.
                     if self.turns.contains_key(&partition) {
                         self.saving.saved.insert(partition, mark);
+                        self.clearing.is_due();
                     }
                 }
                 self.published(&saved.sources);
@@ -327,7 +334,7 @@ impl Engine {
         let Some(output) = self.saving.output() else { return };
         let letters = output.published(sources);
         for burying in letters {
-            self.tell_buried(&burying.story, &burying.letter);
+            self.tell_buried(&burying.story, &burying.letter, None);
         }
     }
 

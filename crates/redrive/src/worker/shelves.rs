@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 
 use super::engine::{Engine, chain};
 use super::troubles::About;
-use super::{News, back_off, saving};
+use super::{News, Spec, back_off, saving};
 use crate::Error;
 use crate::clock::Clock;
 
@@ -25,6 +25,10 @@ use crate::clock::Clock;
 const FRAME: usize = 70;
 /// The most that is asked for at once when entries are read back.
 const FAR: i64 = 5_000;
+
+/// How long entries wait for others to go with while some are on their way: a broker takes few large batches for less
+/// than many small ones.
+const GATHER: Duration = Duration::from_millis(4);
 
 /// How long an entry of ours may take to be read back before another is timed instead.
 const TIMED: Duration = Duration::from_secs(1);
@@ -56,40 +60,92 @@ pub(crate) struct Shelves {
     spotless: HashSet<i32>,
     /// By partition: an entry of ours that is on its way, and when it was sent.
     sent: HashMap<i32, (ClaimId, u64, Duration)>,
+    /// Handfuls of entries that are on their way.
+    under_way: usize,
+    /// When entries that wait for others are sent.
+    gathered: Option<Duration>,
 }
 
 /// What became of what was asked of the shelf.
 pub(crate) enum Shelved {
     /// A claim could not be written, or nobody knows.
-    ClaimFailed { partition: i32, claim: ClaimId, error: String },
+    ClaimFailed {
+        partition: i32,
+        claim: ClaimId,
+        error: String,
+    },
     /// The group accepted the commit that proves a claim.
-    Proven { partition: i32, claim: ClaimId },
+    Proven {
+        partition: i32,
+        claim: ClaimId,
+    },
     /// Entries were confirmed.
-    Appended { partitions: BTreeSet<i32> },
+    Appended {
+        partitions: BTreeSet<i32>,
+    },
     /// One was not.
-    AppendFailed { partition: i32, claim: ClaimId, seq: u64, error: KafkaError },
+    AppendFailed {
+        partition: i32,
+        claim: ClaimId,
+        seq: u64,
+        error: KafkaError,
+    },
     /// Entries take long to be confirmed.
-    Late { partitions: BTreeSet<i32> },
+    Late {
+        partitions: BTreeSet<i32>,
+    },
     /// Entries were read back.
-    Picked { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Vec<Back>, KafkaError> },
+    Picked {
+        partition: i32,
+        turn: u64,
+        asked: BTreeSet<i64>,
+        result: Result<Vec<Back>, KafkaError>,
+    },
     /// Originals were read back from the source.
-    Recalled { partition: i32, turn: u64, asked: BTreeSet<i64>, result: Result<Picked, KafkaError> },
+    Ended {
+        partition: i32,
+        turn: u64,
+        result: Result<Option<i64>, KafkaError>,
+    },
+    Recalled {
+        partition: i32,
+        turn: u64,
+        asked: BTreeSet<i64>,
+        result: Result<Picked, KafkaError>,
+    },
     /// The letter of a record that is no entry is there, if one had to be written.
-    EntryBuried { partition: i32, turn: u64, at: i64, result: Result<Option<Origin>, KafkaError> },
+    EntryBuried {
+        partition: i32,
+        turn: u64,
+        at: i64,
+        result: Result<Option<Origin>, KafkaError>,
+    },
     /// A part of a pass was read.
-    Met { partition: i32, turn: u64, result: Result<Vec<Back>, KafkaError> },
+    Met {
+        partition: i32,
+        turn: u64,
+        result: Result<Vec<Back>, KafkaError>,
+    },
     /// Everything was cut off, or not.
-    Cleared { partition: i32, result: Result<(), KafkaError> },
+    Cleared {
+        partition: i32,
+        result: Result<(), KafkaError>,
+    },
     /// The log was cut, or not.
-    Trimmed { partition: i32, to: i64, result: Result<(), KafkaError> },
+    Trimmed {
+        partition: i32,
+        to: i64,
+        result: Result<(), KafkaError>,
+    },
 }
 
 /// Where an entry stands that was read back, and the record that waits there, if one does.
 type Back = (i64, Option<Arc<Wait>>);
 
 impl Shelves {
-    pub(super) fn new(settings: &Settings, topic: Topic, publisher: Publisher) -> Result<Self, Error> {
-        let (tail, tailed) = Tail::new(settings, topic.clone())?;
+    pub(super) fn new(settings: &Settings, spec: &Spec, publisher: Publisher) -> Result<Self, Error> {
+        let topic = spec.settled.settled.shelf.clone();
+        let (tail, tailed) = spec.tails.follow(topic.clone(), spec.partitions)?;
         Ok(Self {
             topic,
             tail,
@@ -109,13 +165,22 @@ impl Shelves {
             stuck: HashSet::new(),
             spotless: HashSet::new(),
             sent: HashMap::new(),
+            under_way: 0,
+            gathered: None,
         })
     }
 
     pub(super) fn next_wake(&self) -> Option<Duration> {
         let again = self.again.first().map(|(at, ..)| *at);
         let claims = self.claims.first().map(|(at, ..)| *at);
-        again.into_iter().chain(claims).min()
+        again.into_iter().chain(claims).chain(self.gathered).min()
+    }
+
+    /// Whether entries are sent now that have so much time: one that has none at once, if it is alone.
+    fn sends(&mut self, slack: Duration, now: Duration) -> bool {
+        let slack = if self.under_way == 0 { slack } else { slack.max(GATHER) };
+        let at = now.saturating_add(slack);
+        now >= *self.gathered.insert(self.gathered.map_or(at, |gathered| gathered.min(at)))
     }
 
     pub(super) fn forget(&mut self, partition: i32) {
@@ -255,8 +320,7 @@ impl Engine {
         for record in records {
             let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
             // What we wrote ourselves need not be read.
-            let expected = Entry::stamp_of(&record).and_then(|stamp| self.flow.expected(partition, stamp));
-            let entry = expected.map_or_else(|| Entry::brief(&record), Ok);
+            let entry = Entry::brief_unless(&record, |stamp| self.flow.expected(partition, stamp));
             if let Ok(entry) = &entry
                 && let Some(sent) = self.shelves.timed(partition, entry)
                 && let Some(written) = record.timestamp
@@ -341,10 +405,15 @@ impl Engine {
 
     /// Writes what the flow has for the shelves; under exactly-once the transactions do.
     pub(super) fn append(&mut self) {
-        if self.saving.is_transactional() {
+        let Some(slack) = self.flow.slack().filter(|_| !self.saving.is_transactional()) else { return };
+        // Nobody turns a clock for it.
+        let slack = if self.clock.is_turned() { Duration::ZERO } else { slack };
+        let now = self.clock.now().steady;
+        if !self.shelves.sends(slack, now) {
             return;
         }
-        let (mut sent, now) = (Vec::new(), self.clock.now().steady);
+        self.shelves.gathered = None;
+        let mut sent = Vec::new();
         while let Some((partition, entry)) = self.flow.next_append() {
             let Some(stamp) = entry.stamp() else { continue };
             self.shelves.time(partition, stamp, now);
@@ -354,6 +423,7 @@ impl Engine {
         if sent.is_empty() {
             return;
         }
+        self.shelves.under_way += 1;
         let (news, clock) = (self.news.clone(), self.clock.clone());
         let timeout = self.spec.settled.settled.publish_timeout;
         tokio::spawn(async move {
@@ -524,6 +594,7 @@ impl Engine {
                 self.flow.proven(partition, claim, now);
             }
             Shelved::Appended { partitions } => {
+                self.shelves.under_way -= 1;
                 for partition in partitions {
                     self.written(partition);
                 }
@@ -554,6 +625,7 @@ impl Engine {
                     self.picked(partition, asked, result);
                 }
             }
+            Shelved::Ended { partition, turn, result } => self.found_end(partition, turn, result),
             Shelved::Recalled { partition, turn, asked, result } => {
                 self.recalled(partition, turn, asked, result, now);
             }
@@ -692,7 +764,7 @@ fn is_too_large(error: &KafkaError) -> bool {
 /// What waits at each of these places. On the thread that read them: there may be many.
 fn read_back(records: Vec<Record>) -> Vec<Back> {
     let back = records.into_iter().map(|record| match Entry::read(&record) {
-        Ok(Entry::Wait(_, wait)) => (record.at.offset, Some(wait)),
+        Ok(Entry::Wait(_, wait) | Entry::Replay(wait)) => (record.at.offset, Some(wait)),
         Ok(_) | Err(_) => (record.at.offset, None),
     });
     back.collect()

@@ -15,6 +15,8 @@ use crate::listener::{Event as Heard, Told};
 
 /// How often the status is told when nothing else happens.
 const STATUS: Duration = Duration::from_secs(1);
+/// The same while nothing in it can change by itself. It is told after each look at the topics, too.
+const REST: Duration = Duration::from_secs(15);
 /// How far the clock may be from the broker's before that is said.
 const SKEW: Duration = Duration::from_secs(1);
 /// The least time between two states that are told because nothing is left to do.
@@ -116,6 +118,10 @@ impl Engine {
                 warn!(partition, surge, "blocked");
                 self.troubles.raise(About::Blocked(partition), what, remedy);
             }
+            Notice::SentBack { replay, origin, fate } => self.sent_back(&replay, &origin, fate),
+            Notice::Overdue { partition, leader, job, left } => {
+                self.overdue(partition, leader, &job, left, now);
+            }
             Notice::Opened { partition } => {
                 info!(partition, "opened");
                 self.troubles.clear(About::Blocked(partition));
@@ -155,20 +161,24 @@ impl Engine {
 
     /// How long after the last time the status is told at the latest.
     pub(super) fn until_told(&self) -> Duration {
-        let rests = self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if rests { BREATH } else { STATUS }
+        let is_news = self.told.0 != self.flow.counts();
+        match (self.flow.is_idle(), is_news) {
+            (true, true) => BREATH,
+            (true, false) if self.is_still => REST,
+            (true | false, _) => STATUS,
+        }
     }
 
     /// Tells the status, when it is time.
     pub(super) fn tell(&mut self, now: Now) {
         self.look_again(now);
         let since = now.steady.saturating_sub(self.told_at);
-        let is_news = self.told.1 != self.troubles.changes();
-        let rests = since >= BREATH && self.told.0 != self.flow.counts() && self.flow.is_idle();
-        if since < STATUS && !is_news && !rests {
+        let is_news = self.told.1 != self.troubles.changes() || self.watch.is_news;
+        if since < self.until_told() && !is_news {
             return;
         }
         self.told_at = now.steady;
+        self.watch.is_news = false;
         let (too_much, share) = self.flow.loss(now);
         match too_much {
             true => {
@@ -192,9 +202,11 @@ impl Engine {
         if shelf.waiting < FEW {
             self.watch.by_due = self.flow.waiting_by_due(now);
         }
+        self.is_still = self.rests() && shelf.waiting == 0 && share == 0;
+        self.tally.reports_lost = self.before.tally.reports_lost + self.reports.lost();
         self.status.send_modify(|status| {
-            status.counts = self.flow.counts();
-            status.publish_errors = self.burials.errors();
+            status.counts = self.before.counts.with(self.flow.counts());
+            status.publish_errors = self.before.publish_errors + self.burials.errors();
             status.in_memory = self.flow.in_memory();
             status.running = self.flow.running();
             status.marks = self.flow.marks().collect();
@@ -203,8 +215,8 @@ impl Engine {
             status.shelf = shelf;
             status.lag = self.watch.lag(&self.flow);
             status.by_due = self.watch.by_due;
-            status.took.clone_from(self.attempts.took());
-            status.lateness.clone_from(self.flow.lateness());
+            status.took = self.before.took.with(self.attempts.took());
+            status.lateness = self.before.lateness.with(self.flow.lateness());
             status.problems = problems;
         });
     }

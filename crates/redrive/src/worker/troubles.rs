@@ -31,8 +31,12 @@ pub(crate) enum About {
     Undecodable(i32),
     /// A partition of which as much waits as may.
     Full(i32),
+    /// A partition of which a lane was opened although its letters were not all sent back.
+    Overdue(i32),
     /// Shelves cannot be cut.
     Growing,
+    /// The source cannot be cut, although it is to be.
+    Source,
     /// The clock of this machine is wrong, or the broker's.
     Clock,
     /// An outage: of one partition, or of all.
@@ -53,7 +57,8 @@ impl About {
             Self::Held(_) => "held",
             Self::Shelf(_) => "shelf",
             Self::Full(_) => "full",
-            Self::Growing => "growing",
+            Self::Overdue(_) => "overdue",
+            Self::Growing | Self::Source => "growing",
             Self::Clock => "clock",
             Self::Blocked(_) => "blocked",
             Self::Loss => "loss",
@@ -84,11 +89,13 @@ impl Troubles {
             | About::Undecodable(partition)
             | About::Unfit(partition)
             | About::Full(partition)
+            | About::Overdue(partition)
             | About::Blocked(Some(partition)) => Some(partition),
             About::Kafka
             | About::Topics
             | About::Commits
             | About::Growing
+            | About::Source
             | About::Clock
             | About::Blocked(None)
             | About::Loss => None,
@@ -105,6 +112,11 @@ impl Troubles {
             self.now.insert(about, problem);
             self.changes += 1;
         }
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.now.is_empty()
     }
 
     /// It is right again.

@@ -16,16 +16,24 @@ use crate::topics;
 const LOOK: Duration = Duration::from_secs(10);
 
 /// When they are looked at first: by then the group has given out its partitions.
-const FIRST: Duration = Duration::from_secs(5);
+pub(super) const FIRST: Duration = Duration::from_secs(5);
+
+/// Of so many looks at a source that rests one asks where it ends; not all subscriptions at the same time. The others
+/// take what the last fetch said, which costs nothing.
+const ASKS: u32 = 6;
 
 /// When the topics are looked at next; never while someone is looking.
 #[derive(Default)]
 pub(crate) struct Watch {
     next: Option<Duration>,
     is_looking: bool,
-    partitions: Option<i32>,
+    /// How many partitions the source had when the other topics were last found to fit it.
+    partitions: i32,
     /// Where each partition ended when it was last looked at.
     ends: Option<BTreeMap<i32, i64>>,
+    looks: u32,
+    /// Whether something was seen that has not been told.
+    pub(super) is_news: bool,
     /// What waited then, by when it is due.
     pub(super) by_due: ByDue,
 }
@@ -41,6 +49,11 @@ pub(crate) struct Watched {
 }
 
 impl Watch {
+    /// Of topics that were found to fit a source with so many partitions.
+    pub(super) fn of(partitions: i32) -> Self {
+        Self { partitions, ..Self::default() }
+    }
+
     pub(super) fn next_wake(&self) -> Option<Duration> {
         self.next.filter(|_| !self.is_looking)
     }
@@ -64,33 +77,57 @@ impl Engine {
             return;
         }
         self.watch.is_looking = true;
-        self.watch.next = Some(now.steady.saturating_add(LOOK));
+        // Those of all subscriptions at the same moment: to wake once for all of them costs the least.
+        let since_last = Duration::from_millis(now.steady.as_millis() as u64 % LOOK.as_millis() as u64);
+        self.watch.next = Some(now.steady.saturating_sub(since_last).saturating_add(LOOK));
         self.watch.by_due = self.flow.waiting_by_due(now);
         let (spec, news, known) = (self.spec.clone(), self.news.clone(), self.watch.partitions);
         let (consumer, ours) = (self.consumer.clone(), self.flow.partitions().collect::<Vec<_>>());
+        self.watch.looks = self.watch.looks.wrapping_add(1);
+        let is_asked =
+            self.watch.looks == 1 || self.watch.looks % ASKS == self.spec.nth % ASKS || !self.rests();
+        let known_ends = (!is_asked).then(|| self.known_ends()).flatten();
         tokio::spawn(async move {
             let settled = &spec.settled.settled;
-            let found = spec.admin.outline(std::slice::from_ref(&settled.topic)).await;
             // A broker that cannot be asked says nothing about topics; that it cannot is told elsewhere.
-            let Ok(found) = found else {
+            let Some(found) = spec.outlook.of(&settled.topic).await else {
                 let _ = news.send(News::Watched(Watched { source: None, unready: None, ends: None }));
                 return;
             };
-            let source = found.get(&settled.topic).map(|topic| (topic.id, topic.partitions));
-            let grown = source.zip(known).is_some_and(|((_, now), before)| now > before);
+            let source = found.map(|topic| (topic.id, topic.partitions));
+            let grown = source.is_some_and(|(_, now)| now > known);
             let unready = match grown {
                 true => topics::ensure(&spec.admin, std::slice::from_ref(settled), &spec.mender).await.err(),
                 false => None,
             };
             let unready = unready.map(|error| chain(&error));
-            let ends = consumer.ends(ours).await.ok();
+            let ends = match known_ends {
+                Some(ends) => Some(ends),
+                None => consumer.ends(ours).await.ok(),
+            };
             let _ = news.send(News::Watched(Watched { source, unready, ends }));
         });
     }
 
+    /// Whether nothing happens and nothing is wrong: no record is in memory, none waits, all is read.
+    pub(super) fn rests(&self) -> bool {
+        self.flow.is_idle() && self.troubles.is_empty() && self.starting.is_empty() && !self.flow.is_paused()
+    }
+
+    /// Where the partitions end by the last fetch, if all of them are complete there: an end that lies further
+    /// may be one of a transaction that is not over, which only the broker knows.
+    fn known_ends(&self) -> Option<BTreeMap<i32, i64>> {
+        let marks: BTreeMap<i32, i64> = self.flow.marks().collect();
+        let are_ends = |(partition, mark): (&i32, &i64)| self.consumer.known_end(*partition) == Some(*mark);
+        (marks.len() == self.flow.partitions().count() && marks.iter().all(are_ends)).then_some(marks)
+    }
+
     pub(super) fn watched(&mut self, watched: Watched) {
         self.watch.is_looking = false;
-        self.watch.ends = watched.ends.or(self.watch.ends.take());
+        if watched.ends.is_some() && watched.ends != self.watch.ends {
+            self.watch.ends = watched.ends;
+            self.watch.is_news = true;
+        }
         let Some((id, partitions)) = watched.source else { return };
         self.troubles.clear(About::Kafka);
         if id.is_some() && self.spec.topic_id.is_some() && id != self.spec.topic_id {
@@ -103,13 +140,13 @@ impl Engine {
                 self.troubles.raise(About::Topics, what, "redrive topics apply");
             }
             None => {
-                if self.watch.partitions.is_some_and(|before| before < partitions) {
+                if self.watch.partitions < partitions {
                     info!(
                         partitions,
                         "the source has more partitions; key order across the change is Kafka's"
                     );
                 }
-                self.watch.partitions = Some(partitions);
+                self.watch.partitions = partitions;
                 self.troubles.clear(About::Topics);
             }
         }

@@ -66,3 +66,13 @@ pub async fn sleep(seconds: u64) {
 pub fn header<'a>(letter: &'a Record, name: &str) -> &'a str {
     letter.headers.text(name).unwrap_or_else(|| panic!("no {name} in {:?}", letter.headers))
 }
+
+/// Waits until so much was counted; what a worker counts it tells by the same clock, so that is turned a little.
+pub async fn until_counted(stage: &Stage, running: &Running, what: &str, is_so: impl Fn(&Status) -> bool) {
+    let status = running.statuses()[0].clone();
+    until(what, || {
+        stage.clock().advance(Duration::from_millis(10));
+        is_so(&status.borrow())
+    })
+    .await;
+}

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 
 use redrive::Status;
 use redrive_core::route::Reason;
+use redrive_letters::retention::{AtRisk, Limit};
 
 use crate::Watched;
 use plain::Value;
 use text::Page;
 
-/// The metrics of these subscriptions now.
-pub(crate) fn page(watched: &Watched) -> String {
+/// The metrics of these subscriptions now, and of letters that are deleted before anybody has dealt with them.
+pub(crate) fn page(watched: &Watched, at_risk: &[AtRisk]) -> String {
     let all: Vec<Status> = watched.subscriptions.iter().map(|one| one.status.borrow().clone()).collect();
     let mut page = Page::default();
     page.family("redrive_build_info", "gauge", "1, with the version that runs.");
@@ -26,6 +27,7 @@ pub(crate) fn page(watched: &Watched) -> String {
     let dropped = "redrive_spans_dropped_total";
     page.family(dropped, "counter", "Spans that the collector did not get, of all subscriptions.");
     page.sample(dropped, &[], (watched.dropped_spans)() as f64);
+    letters_at_risk(&mut page, at_risk);
     conventional(&mut page, &all);
     for metric in &plain::ALL {
         let kind = match metric.value {
@@ -54,6 +56,22 @@ pub(crate) fn page(watched: &Watched) -> String {
         page.histogram("redrive_lateness_seconds", &labels, &status.lateness);
     }
     page.into_text()
+}
+
+/// Open letters that a retention deletes.
+fn letters_at_risk(page: &mut Page, at_risk: &[AtRisk]) {
+    let name = "redrive_letters_at_risk";
+    let help =
+        "Open letters that the retention of their topic deletes within a day, or by its size when more come.";
+    page.family(name, "gauge", help);
+    for risk in at_risk {
+        let letters = match risk.limit {
+            Limit::Time { soon, .. } => soon,
+            Limit::Size { .. } => risk.open,
+        };
+        let labels = [("topic", risk.topic.as_str()), ("setting", risk.limit.setting())];
+        page.sample(name, &labels, letters as f64);
+    }
 }
 
 /// What OpenTelemetry has names for.

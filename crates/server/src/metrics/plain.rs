@@ -25,11 +25,12 @@ const fn gauge(name: &'static str, value: fn(&Status) -> Option<f64>, help: &'st
     Plain { name, help, value: Value::Gauge(value) }
 }
 
-pub(super) const ALL: [Plain; 18] = [
+pub(super) const ALL: [Plain; 21] = [
     counter("redrive_attempts_total", |s| s.counts.attempts, "Times a handler was called."),
     counter("redrive_handled_total", |s| s.counts.handled, "Records that were handled well."),
     counter("redrive_shelved_total", |s| s.counts.shelved, "Times a record was set aside on the shelf."),
     counter("redrive_released_total", |s| s.counts.released, "Times a record came back from the shelf."),
+    counter("redrive_skipped_total", |s| s.tally.skipped, "Records passed over: letters already."),
     counter(
         "redrive_publish_errors_total",
         |s| s.publish_errors,
@@ -39,6 +40,16 @@ pub(super) const ALL: [Plain; 18] = [
         "redrive_shelf_entries_read_total",
         |s| s.tally.entries_read,
         "Entries read from the shelf's log, when it is taken over too.",
+    ),
+    counter(
+        "redrive_lanes_overdue_total",
+        |s| s.tally.lanes_overdue,
+        "Lanes opened although the replay that was announced for them was not done in time.",
+    ),
+    counter(
+        "redrive_replay_reports_lost_total",
+        |s| s.tally.reports_lost,
+        "Reports of what became of letters that were sent back, given up.",
     ),
     gauge(
         "redrive_waiting_bytes",

@@ -211,7 +211,7 @@ impl Change {
             let view = targets.view(target, self.shelves.partition.as_slice(), self.filter.keep()).await?;
             let group = group(&view, target.group.as_ref());
             let origins: Vec<Origin> = match deed {
-                Deed::Resolve => {
+                Deed::Resolve | Deed::Announce { .. } => {
                     let closures = view.closures().into_iter();
                     closures.filter(|one| self.filter.accepts_lane(&one.lane)).map(|one| one.letter).collect()
                 }
@@ -237,7 +237,7 @@ impl Change {
             .map(|one| {
                 let count = one.wishes.len() as u64;
                 let things = match deed {
-                    Deed::Resolve => human::count(count, "lane", "lanes"),
+                    Deed::Resolve | Deed::Announce { .. } => human::count(count, "lane", "lanes"),
                     Deed::Release | Deed::Reschedule { .. } | Deed::Cancel => {
                         human::count(count, "record", "records")
                     }

@@ -1,12 +1,10 @@
 //! Which records are meant.
 
-use std::sync::Arc;
-
 use clap::Args;
 use redrive::Timestamp;
-use redrive::delayed::{Delayed, Keep, Wait};
+use redrive::delayed::{Delayed, Keep};
+use redrive_letters::waiting;
 
-use crate::bytes_text;
 use crate::when::When;
 
 #[derive(Args)]
@@ -26,36 +24,25 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn is_empty(&self) -> bool {
-        let Self { key, lane, due_before, due_after } = self;
-        key.is_none() && lane.is_none() && due_before.is_none() && due_after.is_none()
+    fn asked(&self) -> waiting::Filter {
+        let (key, lane) = (self.key.clone(), self.lane.clone());
+        waiting::Filter { key, lane, due_before: self.due_before, due_after: self.due_after }
     }
 
-    /// What never changes of a record is looked at while it is read; the rest need not be kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked().is_empty()
+    }
+
     pub(super) fn keep(&self) -> Keep {
-        let (key, lane) = (meant(self.key.as_ref()), meant(self.lane.as_ref()));
-        Arc::new(move |wait: &Wait| {
-            is_meant(key.as_deref(), wait.record.key.as_deref())
-                && is_meant(lane.as_deref(), wait.lane().map(AsRef::as_ref))
-        })
+        self.asked().keep()
     }
 
     /// Whether this record is meant, now that it is known when it is due.
     pub(super) fn accepts(&self, record: &Delayed, now: Timestamp) -> bool {
-        let is_due = |is_so: &dyn Fn(Timestamp) -> bool| record.earliest.is_some_and(is_so);
-        self.due_before.is_none_or(|time| is_due(&|due| due < time.at(now)))
-            && self.due_after.is_none_or(|time| is_due(&|due| due >= time.at(now)))
+        self.asked().accepts(record, now)
     }
 
     pub(super) fn accepts_lane(&self, lane: &[u8]) -> bool {
-        is_meant(meant(self.lane.as_ref()).as_deref(), Some(lane))
+        self.asked().accepts_lane(lane)
     }
-}
-
-fn meant(name: Option<&String>) -> Option<Vec<Vec<u8>>> {
-    name.map(|name| bytes_text::named(name))
-}
-
-fn is_meant(meant: Option<&[Vec<u8>]>, found: Option<&[u8]>) -> bool {
-    meant.is_none_or(|meant| found.is_some_and(|found| meant.iter().any(|one| one == found)))
 }

@@ -31,7 +31,7 @@ pub(super) struct List {
     #[command(flatten)]
     filter: Filter,
     /// Only so many, those that are due first
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::output::limit)]
     limit: Option<usize>,
     /// Only how many there are
     #[arg(long)]

@@ -9,9 +9,10 @@ mod words;
 
 use std::io;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::screen;
 
 #[derive(Args)]
@@ -35,16 +36,6 @@ enum Command {
     Cancel(change::Cancel),
     /// Open lanes that dead letters closed
     Resolve(change::Resolve),
-}
-
-/// How to show it.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    /// One document
-    Json,
-    /// A line for each record
-    Ndjson,
 }
 
 impl DelayedCommand {

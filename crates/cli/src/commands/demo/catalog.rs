@@ -42,6 +42,11 @@ impl Catalog {
         Ok([items, prices])
     }
 
+    /// Whether an item is known.
+    pub(super) fn has(&self, item: &str) -> bool {
+        self.items().contains_key(item)
+    }
+
     /// The prices that an item has had.
     pub(super) fn prices(&self, item: &str) -> Vec<String> {
         self.items().get(item).cloned().unwrap_or_default()

@@ -1,6 +1,7 @@
 //! `redrive demo`: a small shop on the embedded broker, and what becomes of its orders when things go wrong.
 
 mod catalog;
+mod desk;
 mod scenes;
 mod shop;
 mod teller;

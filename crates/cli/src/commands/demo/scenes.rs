@@ -1,5 +1,6 @@
 //! The scenes: each makes something happen, waits for what follows and says what it saw.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use redrive::delayed::Standing;
@@ -40,6 +41,18 @@ pub(super) const ALL: &[Scene] = &[
         about: "prices come before their item does; they wait on the shelf, in order, and other items pass",
         expected: "bowl priced at once; 2 prices of kettle waited, one behind the other; then 12 and 15; no letter",
         play: |shop| Box::pin(early(shop)),
+    },
+    Scene {
+        name: "letters",
+        about: "nine more orders can never be charged; the dead letters are grouped by their causes",
+        expected: "10 open letters of 3 causes: 6 voucher # is not accepted; 3 there is no such customer; 1 no order",
+        play: |shop| Box::pin(dead_letters(shop)),
+    },
+    Scene {
+        name: "replay",
+        about: "one cause is fixed; its letters are sent back as a job, two of them first, and what became of each is told",
+        expected: "6 sent, 2 of them first; 5 succeeded, 1 failed again; charged 13 14 15 16 17, each once; 5 letters are open",
+        play: |shop| Box::pin(replay(shop)),
     },
 ];
 
@@ -145,6 +158,49 @@ async fn early(shop: &Shop) -> Result<String> {
         if behind == 1 { "one behind the other" } else { "side by side" },
         prices.join(" and "),
         if status.counts.buried == 0 { "no letter" } else { "letters" },
+    ))
+}
+
+async fn dead_letters(shop: &Shop) -> Result<String> {
+    let before = letters(shop).await?;
+    for (number, customer, voucher) in VOUCHERS {
+        let item = format!("a gift for voucher {voucher}");
+        shop.order(&format!("order {number}"), customer, &item).await?;
+    }
+    shop.order("order 19", "nobody", "a shadow").await?;
+    shop.order("order 20", "nobody", "an echo").await?;
+    shop.garbage("{ order").await?;
+    shop.until("nine more letters", |status| status.counts.buried == before + 9).await?;
+    let groups = shop.desk.groups().await?;
+    let told = groups.iter().map(|group| match &group.message {
+        message if message.contains("line") => format!("{} no order", group.open),
+        message => format!("{} {message}", group.open),
+    });
+    let told: Vec<String> = told.collect();
+    let open: u64 = groups.iter().map(|group| group.open).sum();
+    Ok(format!("{open} open letters of {} causes: {}", groups.len(), told.join("; ")))
+}
+
+/// Orders that are paid with vouchers, the last of which has expired.
+const VOUCHERS: [(u32, &str, u32); 6] =
+    [(13, "dora", 17), (14, "emil", 23), (15, "fay", 31), (16, "gus", 48), (17, "hal", 55), (18, "ida", 404)];
+
+async fn replay(shop: &Shop) -> Result<String> {
+    let before = shop.charges().len();
+    shop.fix();
+    let groups = shop.desk.groups().await?;
+    let vouchers = groups.iter().find(|group| group.message.starts_with("voucher"));
+    let vouchers = vouchers.ok_or("there are no letters of vouchers")?;
+    let (first, counts) = shop.desk.replay(vouchers.failure, 2, "fixed in 1.4").await?;
+    let charges = &shop.charges()[before..];
+    let different: BTreeSet<u32> = charges.iter().map(number).collect();
+    let left = shop.desk.groups().await?;
+    let open: u64 = left.iter().map(|group| group.open).sum();
+    let redrive_letters::jobs::Counts { sent, handled, buried, .. } = counts;
+    Ok(format!(
+        "{sent} sent, {first} of them first; {handled} succeeded, {buried} failed again; charged {}, {}; {open} letters are open",
+        numbers(charges),
+        if different.len() == charges.len() { "each once" } else { "some twice" },
     ))
 }
 

@@ -12,10 +12,11 @@ use redrive::{
 use serde_json::json;
 
 use super::catalog::Catalog;
+use super::desk::Desk;
 use super::teller::Teller;
 
 /// How long a scene waits for something that must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -30,12 +31,15 @@ pub(super) struct Charge {
 /// The payment provider.
 struct Provider {
     is_up: AtomicBool,
+    /// Whether it knows of vouchers, which came up only after it was written.
+    knows_vouchers: AtomicBool,
     charges: Mutex<Vec<Charge>>,
     teller: Teller,
 }
 
 pub(super) struct Shop {
     pub(super) teller: Teller,
+    pub(super) desk: Desk,
     cluster: Cluster,
     publisher: Publisher,
     provider: Arc<Provider>,
@@ -50,6 +54,7 @@ impl Shop {
         cluster.create_topic("orders", 1).await?;
         let provider = Arc::new(Provider {
             is_up: AtomicBool::new(true),
+            knows_vouchers: AtomicBool::new(false),
             charges: Mutex::default(),
             teller: teller.clone(),
         });
@@ -70,7 +75,8 @@ impl Shop {
         let worker = Worker::new(&cluster).service("shop").subscribe(orders);
         let running = worker.subscribe(items).subscribe(prices).start().await?;
         let publisher = Publisher::new(cluster.settings(), &Publishing::default())?;
-        Ok(Self { teller, cluster, publisher, provider, catalog, running, letters: Mutex::new(0) })
+        let desk = Desk::new(cluster.settings(), teller.clone());
+        Ok(Self { teller, desk, cluster, publisher, provider, catalog, running, letters: Mutex::new(0) })
     }
 
     /// An order arrives.
@@ -82,10 +88,27 @@ impl Shop {
         Ok(())
     }
 
+    /// Something arrives that is no order.
+    pub(super) async fn garbage(&self, text: &str) -> Result<()> {
+        self.teller.say(&format!("   something arrives that is no order: {text}"));
+        self.send("orders", "nobody knows", text).await
+    }
+
+    /// The next version of the payment provider is released.
+    pub(super) fn fix(&self) {
+        self.teller.say("   version 1.4 is released: it knows of vouchers");
+        self.provider.knows_vouchers.store(true, Ordering::SeqCst);
+    }
+
     /// An item is made known.
     pub(super) async fn create(&self, item: &str) -> Result<()> {
         self.teller.say(&format!("   item: {item} is created"));
-        self.send("items", item, item).await
+        self.send("items", item, item).await?;
+        // Items and prices come by topics of their own: what is sent after this must not be consumed before it.
+        self.until_catalog(&format!("{item} is not in the catalogue in time"), |catalog| {
+            catalog.has(item).then_some(())
+        })
+        .await
     }
 
     /// An item gets a price.
@@ -102,17 +125,21 @@ impl Shop {
 
     /// Waits until an item has had this many prices, and gives them in their order.
     pub(super) async fn priced(&self, item: &str, count: usize) -> Result<Vec<String>> {
+        self.until_catalog(&format!("{item} had not {count} prices in time"), |catalog| {
+            Some(catalog.prices(item)).filter(|prices| prices.len() >= count)
+        })
+        .await
+    }
+
+    async fn until_catalog<T>(&self, late: &str, look: impl Fn(&Catalog) -> Option<T>) -> Result<T> {
         let clock = Clock::system();
         let deadline = clock.now().steady + PATIENCE;
         loop {
-            let prices = self.catalog.prices(item);
-            if prices.len() >= count {
-                return Ok(prices);
+            match look(&self.catalog) {
+                Some(found) => return Ok(found),
+                None if clock.now().steady > deadline => return Err(late.into()),
+                None => clock.sleep(Duration::from_millis(10)).await,
             }
-            if clock.now().steady > deadline {
-                return Err(format!("{item} had only {} of {count} prices in time", prices.len()).into());
-            }
-            clock.sleep(Duration::from_millis(10)).await;
         }
     }
 
@@ -169,6 +196,9 @@ impl Shop {
             () = clock.sleep(PATIENCE) => return Err("the dead letter did not come in time".into()),
         };
         *self.letters.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        // It is there before the worker tells of it: the next scene must not count it.
+        let count = u64::try_from(offset + 1)?;
+        self.until("the letter is counted", |status| status.counts.buried >= count).await?;
         Ok(letter)
     }
 
@@ -206,6 +236,13 @@ impl Shop {
 }
 
 impl Provider {
+    /// Why an order that is paid with a voucher is refused. One that has expired is no good in any version.
+    fn refuses(&self, item: &str) -> Option<String> {
+        let (_, voucher) = item.split_once("for voucher ")?;
+        let knows = self.knows_vouchers.load(Ordering::SeqCst);
+        (!knows || voucher == "404").then(|| format!("voucher {voucher} is not accepted"))
+    }
+
     fn charge(&self, order: &Received) -> std::result::Result<(), Classed> {
         let value: serde_json::Value =
             match serde_json::from_slice(order.value.as_deref().unwrap_or_default()) {
@@ -222,6 +259,10 @@ impl Provider {
         if customer == "nobody" {
             failed("there is no such customer: permanent, so no further try will help");
             return Err(Classed::permanent("there is no such customer"));
+        }
+        if let Some(why) = self.refuses(&text("item")) {
+            failed(&format!("{why}: permanent"));
+            return Err(Classed::permanent(why));
         }
         if text("item") == "a moody lamp" && attempt < 3 {
             failed("the connection was reset: transient, so it is tried again in place");

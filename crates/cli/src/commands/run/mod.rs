@@ -13,7 +13,7 @@ use clap::Args;
 use redrive::{Clock, Cluster, Running, Worker};
 use redrive_config::{Config, Handler, Subscription};
 use redrive_push::Traces;
-use redrive_server::{Listener, Subscription as Seen, Watched};
+use redrive_server::{Listener, Serving, Subscription as Seen, Watched};
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
@@ -32,7 +32,8 @@ const LEAVE: Duration = Duration::from_secs(10);
   kill -TERM PID       stops: what runs may end, offsets are committed; a second Ctrl-C ends at once
 
 Each subscription is on its own: one that cannot start, or fails, is tried again and holds up no other.
-What goes on is told at the address of [server]: /healthz, /readyz, /metrics, /api/v1/subscriptions.
+What goes on is told at the address of [server]: /healthz, /readyz, /metrics, and
+/api/v1/..., which also deals with letters, replays and waiting records: /api/v1/openapi.json.
 With brokers = \"embedded\" the broker is inside this process, at kafka.listen for every other command.")]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -89,14 +90,14 @@ impl Run {
             Err(error) => return Ok(open::not_started(&error)),
         };
         told::started(&config, &cluster, &listener);
-        let _serving = listener.serve(watched(&config, &running));
+        let serving = listener.serve(watched(&config, &running), open::letters(&config, &cluster));
         let reloader = Reloader::new(self.file.clone(), config.clone(), running.control(), traces);
         while let Signal::Reload = signals.next().await {
             reloader.reload();
         }
         // Who has no more attempts to come lets the last spans go.
         drop(reloader);
-        Ok(stop(&config, running, signals).await)
+        Ok(stop(&config, running, serving, signals).await)
     }
 
     fn start(
@@ -126,11 +127,13 @@ fn watched(config: &Config, running: &Running) -> Watched {
 }
 
 /// What runs may end; whoever asks a second time does not want to wait for it.
-async fn stop(config: &Config, running: Running, mut signals: Signals) -> Exit {
+async fn stop(config: &Config, running: Running, serving: Serving, mut signals: Signals) -> Exit {
     screen::say("stopping: nothing new starts, what runs may end; a second Ctrl-C ends at once");
     let longest = config.subscriptions.iter().map(longest_stop).max().unwrap_or_default();
     let clock = Clock::system();
     let stopping = async {
+        // Replays first, that what they sent is told of by workers as long as they can.
+        serving.stop(LEAVE).await;
         let stopped = running.stop().await;
         redrive_push::stopped().await;
         stopped
@@ -150,7 +153,7 @@ async fn stop(config: &Config, running: Running, mut signals: Signals) -> Exit {
             screen::say("ended at once: what ran is tried again by whoever has its partitions next");
             Exit::Failed
         }
-        () = clock.sleep(longest.saturating_add(LEAVE)) => {
+        () = clock.sleep(longest.saturating_add(LEAVE * 2)) => {
             screen::say("error: it did not stop in time; what ran is tried again by whoever has its partitions next");
             Exit::Failed
         }

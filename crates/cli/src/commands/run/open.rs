@@ -3,11 +3,13 @@
 use redrive::Cluster;
 use redrive_broker::Error as BrokerError;
 use redrive_config::{Brokers, Config};
+use redrive_letters::feed::Feed;
 use redrive_push::{BadHandler, Traces};
-use redrive_server::Error as ServerError;
+use redrive_server::{Error as ServerError, Letters};
 
+use crate::commands::replay::shelves;
 use crate::exit::Exit;
-use crate::screen;
+use crate::{letters, screen};
 
 /// The configuration as it is run: whoever has the broker inside makes the topics, too.
 pub(super) fn settled(mut config: Config) -> Config {
@@ -88,6 +90,24 @@ pub(super) async fn cluster(config: &Config) -> Result<Cluster, Exit> {
         }
     }
     Ok(cluster)
+}
+
+/// What is needed to deal with letters over HTTP, or why that cannot be.
+pub(super) fn letters(config: &Config, cluster: &Cluster) -> Result<Letters, String> {
+    let folder = letters::folder(None, Some(config)).ok_or_else(|| {
+        "there is no home folder to keep the index of letters in; name one with `state` in [letters]"
+            .to_owned()
+    })?;
+    let which = letters::which(Some(config)).map_err(|error| screen::told(&error))?;
+    let settings = cluster.settings().clone();
+    let links = config.letters.links.iter().map(|link| (link.name.clone(), link.template.clone()));
+    Ok(Letters {
+        feed: Feed::new(&settings, &folder, which),
+        settings,
+        links: links.collect(),
+        shelves: shelves(Some(config)),
+        max_replays: config.letters.max_replays,
+    })
 }
 
 pub(super) fn not_listening(error: &ServerError) -> Exit {

@@ -87,6 +87,9 @@ fn note(note: &Note) -> Value {
         Note::LettersAreDeleted { topic, setting, value } => {
             json!({ "note": "letters-are-deleted", "topic": topic.as_str(), "setting": setting, "value": value })
         }
+        Note::LettersAreCompacted { topic, policy } => {
+            json!({ "note": "letters-are-compacted", "topic": topic.as_str(), "policy": policy })
+        }
         Note::MorePartitions { topic, partitions, source, of_source } => json!({
             "note": "more-partitions",
             "topic": topic.as_str(),

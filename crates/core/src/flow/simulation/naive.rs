@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::shelf::{ClaimId, Entry, Verdict};
+use crate::shelf::{Announced, ClaimId, Done, Entry, Verdict};
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Naive {
@@ -12,8 +12,13 @@ pub(super) struct Naive {
     pub(super) ahead: BTreeSet<i64>,
     completed: Vec<(i64, i64)>,
     pub(super) waiting: BTreeMap<i64, Waits>,
-    pub(super) closed: BTreeMap<i64, Vec<u8>>,
+    pub(super) closed: BTreeMap<i64, (Vec<u8>, Option<Announced>)>,
+    /// Letters that are to be tried again: where the orders stand, and what they are about.
+    pub(super) replays: BTreeMap<i64, Done>,
     pub(super) orders: BTreeSet<String>,
+    /// Where closures and orders stand.
+    closed_at: BTreeMap<i64, i64>,
+    ordered_at: BTreeMap<String, i64>,
     /// Entries that did not count.
     pub(super) void: u64,
 }
@@ -58,12 +63,21 @@ impl Naive {
         Some(mark)
     }
 
+    /// The lowest place at which something live stands.
+    pub(super) fn lowest_live(&self) -> Option<i64> {
+        let waiting = self.waiting.values().map(|waits| waits.at);
+        let closed = self.closed.keys().map(|letter| self.closed_at[letter]);
+        let orders = self.orders.iter().map(|id| self.ordered_at[id]);
+        waiting.chain(closed).chain(orders).chain(self.replays.keys().copied()).min()
+    }
+
     /// What has to be the same whether the log is folded from its start or from where it was cut.
     pub(super) fn essence(&self) -> impl PartialEq + std::fmt::Debug {
         let mark = self.settled_mark();
         let ahead: BTreeSet<_> =
             self.ahead.iter().copied().filter(|offset| mark.is_none_or(|mark| *offset >= mark)).collect();
-        (mark, ahead, self.waiting.clone(), self.closed.clone(), self.orders.clone(), self.claim)
+        let orders = (self.orders.clone(), self.replays.clone());
+        (mark, ahead, self.waiting.clone(), self.closed.clone(), orders, self.claim)
     }
 
     pub(super) fn fold(&mut self, at: i64, entry: &Entry) {
@@ -71,6 +85,11 @@ impl Naive {
             Entry::Skipped => return,
             Entry::Order(order) => {
                 self.orders.insert(order.id.clone());
+                self.ordered_at.insert(order.id.clone(), at);
+                return;
+            }
+            Entry::Replay(wait) => {
+                self.replays.insert(at, wait.done());
                 return;
             }
             Entry::Claim(stamp, _) => {
@@ -105,14 +124,18 @@ impl Naive {
                 self.complete(at, done.origin);
             }
             Entry::Closed(_, closed) => {
-                self.closed.insert(closed.origin, closed.lane.to_vec());
+                self.closed.insert(closed.origin, (closed.lane.to_vec(), closed.announced.clone()));
+                self.closed_at.insert(closed.origin, at);
                 if closed.completes {
                     self.waiting.remove(&closed.origin);
                     self.complete(at, closed.origin);
                 }
             }
             Entry::Outcome(_, outcome) => {
-                self.orders.remove(&outcome.id);
+                match outcome.order {
+                    Some(order) => drop(self.replays.remove(&order)),
+                    None => drop(self.orders.remove(&outcome.id)),
+                }
                 match outcome.verdict {
                     Verdict::Due { due } => {
                         if let Some(waits) = self.waiting.get_mut(&outcome.origin) {
@@ -125,8 +148,28 @@ impl Naive {
                             waits.cancelled = true;
                         }
                     }
-                    Verdict::Opened => drop(self.closed.remove(&outcome.origin)),
-                    Verdict::TooLate | Verdict::Finished | Verdict::Unknown => {}
+                    Verdict::Opened => {
+                        self.closed.remove(&outcome.origin);
+                        self.closed.retain(|letter, _| !outcome.also.contains(letter));
+                    }
+                    Verdict::Replayed => {
+                        let announced = self.closed.get(&outcome.origin).and_then(|(_, held)| held.as_ref());
+                        if announced.is_none() {
+                            self.closed.remove(&outcome.origin);
+                        }
+                    }
+                    Verdict::Announced { deadline } => {
+                        if let Some((_, held)) = self.closed.get_mut(&outcome.origin) {
+                            *held = Some(Announced { job: outcome.job.clone().unwrap(), deadline });
+                        }
+                    }
+                    Verdict::TooLate
+                    | Verdict::Finished
+                    | Verdict::Unknown
+                    | Verdict::Already
+                    | Verdict::StillWaiting
+                    | Verdict::TooLarge
+                    | Verdict::Taken { .. } => {}
                 }
             }
             Entry::Checkpoint(stamp, checkpoint) => {
@@ -145,7 +188,7 @@ impl Naive {
                     }
                 }
             }
-            Entry::Claim(..) | Entry::Order(_) | Entry::Skipped => {}
+            Entry::Claim(..) | Entry::Order(_) | Entry::Replay(_) | Entry::Skipped => {}
         }
     }
 

@@ -1,6 +1,8 @@
 //! The broker, the group, the workers and the handler of the simulation.
 
 mod checks;
+mod cuts;
+mod tools;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
@@ -12,14 +14,17 @@ use super::naive::Naive;
 use crate::class::Class;
 use crate::classify::Classifier;
 use crate::failure::{Cause, Failure};
-use crate::flow::{Action, Attempt, Flow, Id, Kept, Limits, Located, Notice, Now, Settings, ShelfSettings};
+use crate::flow::{
+    Action, Attempt, Fate, Flow, Id, Kept, Limits, Located, Notice, Now, Settings, ShelfSettings,
+};
 use crate::headers::Headers;
 use crate::lanes::Followers;
 use crate::record::Record;
 use crate::route::{PerClass, Reason, Rules, Strategy};
 use crate::settings::{Blocking, OrderBy, Payload};
-use crate::shelf::{ClaimId, Deed, Entry, Identity, Order, Phase};
+use crate::shelf::{ClaimId, Deed, Entry, Identity, Order, Phase, Verdict};
 use crate::time::Timestamp;
+use tools::Tool;
 
 const KEYS: u64 = 4;
 
@@ -28,12 +33,13 @@ const KEYS: u64 = 4;
 pub(super) struct Faults {
     pub(super) resets: bool,
     pub(super) orders: bool,
+    pub(super) replays: bool,
     pub(super) limit: usize,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { resets: true, orders: true, limit: 6 }
+        Self { resets: true, orders: true, replays: true, limit: 6 }
     }
 }
 
@@ -51,8 +57,8 @@ enum Sent {
     /// Entries, outputs, letters and the mark, all or nothing.
     Transaction {
         entries: Vec<Entry>,
-        outputs: Vec<i64>,
-        letters: Vec<i64>,
+        outputs: Vec<Turn>,
+        letters: Vec<Turn>,
         mark: Option<i64>,
         id: u64,
     },
@@ -64,7 +70,8 @@ struct Worker {
     generation: Option<u64>,
     draining: bool,
     alive: bool,
-    /// Where it reads the shelf, and the source.
+    /// Where its log began when it took over; where it reads the shelf, and the source.
+    shelf_from: i64,
     shelf_at: i64,
     source_at: Option<i64>,
     /// In the order in which they were sent; each with the generation it was sent in.
@@ -73,7 +80,11 @@ struct Worker {
     /// With the handler for a partition that was given up since.
     orphans: Vec<Attempt>,
     /// What was tried since it took over.
-    tried: HashSet<(i64, u32)>,
+    tried: HashSet<(Turn, u32)>,
+    /// Letters that it put on the shelf since it took over, and read back.
+    put_back: HashSet<Turn>,
+    /// What was in hand when a letter before it in its lane came to wait: it runs.
+    excused: HashSet<(i64, i64)>,
     burying: Vec<(Id, i64)>,
     paused: bool,
     fetching: Vec<i64>,
@@ -83,9 +94,12 @@ struct Worker {
     passing: Option<(i64, i64)>,
     locating: Option<Option<i64>>,
     transacting: bool,
-    outputs: Vec<i64>,
-    letters: Vec<i64>,
+    outputs: Vec<Turn>,
+    letters: Vec<Turn>,
 }
+
+/// A record, and which time it was sent back.
+pub(super) type Turn = (i64, u32);
 
 /// Everything there is.
 pub(super) struct World {
@@ -115,12 +129,25 @@ pub(super) struct World {
     /// Successes of those who were not rightful owners any more.
     blurred: BTreeSet<i64>,
     /// What a read-committed reader sees.
-    visible: BTreeMap<i64, u32>,
+    visible: BTreeMap<Turn, u32>,
     buried: BTreeSet<i64>,
+    /// Letters whose order has its outcome: they wait again.
+    accepted: BTreeSet<Turn>,
+    /// Of these, what was handled or is a letter again; under exactly-once, for all to see.
+    ended: BTreeSet<Turn>,
+    /// And what was handled, whether it is to be seen or not.
+    succeeded_again: BTreeSet<Turn>,
+    tools: Vec<Tool>,
+    jobs: u64,
     orders: u64,
     resets: BTreeSet<i64>,
     lowest_reset: i64,
     late: Vec<Entry>,
+    /// Cuts that somebody asked for who is gone since.
+    late_cuts: Vec<i64>,
+    /// Where somebody else has cut the log, and whether whoever took over then said so.
+    cut_at: Option<i64>,
+    is_noticed: bool,
     transactions: BTreeSet<u64>,
     next_transaction: u64,
     calm: bool,
@@ -158,10 +185,18 @@ impl World {
             blurred: BTreeSet::new(),
             visible: BTreeMap::new(),
             buried: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            succeeded_again: BTreeSet::new(),
+            tools: Vec::new(),
+            jobs: 0,
             orders: 0,
             resets: BTreeSet::new(),
             lowest_reset: i64::MAX,
             late: Vec::new(),
+            late_cuts: Vec::new(),
+            cut_at: None,
+            is_noticed: false,
             transactions: BTreeSet::new(),
             next_transaction: 0,
             calm: false,
@@ -235,12 +270,15 @@ impl World {
             generation: None,
             draining: false,
             alive: true,
+            shelf_from: 0,
             shelf_at: 0,
             source_at: None,
             sent: VecDeque::new(),
             running: Vec::new(),
             orphans: Vec::new(),
             tried: HashSet::new(),
+            put_back: HashSet::new(),
+            excused: HashSet::new(),
             burying: Vec::new(),
             paused: false,
             fetching: Vec::new(),
@@ -276,6 +314,9 @@ impl World {
             22..27 if self.faults.orders => self.order(),
             27 if self.faults.resets => self.reset(),
             28..31 => self.land_late(),
+            31 | 32 if self.faults.replays => self.send_back(),
+            33 | 34 if self.faults.replays => self.hire_tool(),
+            35..43 if self.faults.replays => self.use_tool(),
             _ => {
                 if self.owner.is_none() && self.roll(4) == 0 {
                     self.assign();
@@ -349,7 +390,7 @@ impl World {
         self.tell(|| format!("{index} takes over from {start}"));
         let worker = &mut self.workers[index];
         worker.flow.take_over(0);
-        worker.shelf_at = start;
+        (worker.shelf_from, worker.shelf_at) = (start, start);
         worker.source_at = None;
         worker.locating = None;
         worker.transacting = false;
@@ -360,6 +401,8 @@ impl World {
         worker.passing = None;
         worker.paused = false;
         worker.tried.clear();
+        worker.put_back.clear();
+        worker.excused.clear();
         worker.orphans.append(&mut worker.running);
         // Unless they are claims, they are of no use; but they may land.
         self.act(index);
@@ -394,6 +437,7 @@ impl World {
         for (_, one) in sent.into_iter().take(survivors) {
             match one {
                 Sent::Append(entry) | Sent::Claim(entry) if !self.exactly_once => self.late.push(entry),
+                Sent::Trim(to) => self.late_cuts.push(to),
                 _ => {}
             }
         }
@@ -406,6 +450,12 @@ impl World {
 
     /// What a dead or former owner sent arrives after all.
     fn land_late(&mut self) {
+        if !self.late_cuts.is_empty() && self.roll(2) == 0 {
+            let to = self.late_cuts.remove(0);
+            self.note("cuts of those who are gone");
+            self.cut(to);
+            return;
+        }
         if !self.late.is_empty() {
             let entry = self.late.remove(0);
             self.append(entry);
@@ -428,7 +478,18 @@ impl World {
         };
         assert_eq!(Entry::read(&record).as_ref(), Ok(&entry), "what is written is read");
         self.tell(|| format!("log {at}: {}", checks::in_short(&entry)));
+        let answered = match &entry {
+            Entry::Outcome(_, outcome) if outcome.verdict == Verdict::Replayed => {
+                outcome.order.and_then(|order| Some((order, *self.naive.replays.get(&order)?)))
+            }
+            _ => None,
+        };
         self.naive.fold(at, &entry);
+        if let Some((order, done)) = answered
+            && !self.naive.replays.contains_key(&order)
+        {
+            self.accepted.insert((done.origin, done.replay));
+        }
         self.log.insert(at, entry);
         self.end = at + 1;
         at
@@ -459,7 +520,14 @@ impl World {
     fn give(&mut self, origin: i64, deed: Deed) {
         self.orders += 1;
         let id = format!("order-{}", self.orders);
-        self.append(Entry::Order(Order { id, origin, deed, by: "me".into(), reason: "why".into() }));
+        self.append(Entry::Order(Order {
+            id,
+            origin,
+            deed,
+            by: "me".into(),
+            reason: "why".into(),
+            job: None,
+        }));
     }
 
     /// An operator moves the group, which he can only do while nobody is in it.
@@ -484,7 +552,8 @@ impl World {
         if !self.workers[index].alive {
             return;
         }
-        if self.workers[index].generation.is_none() {
+        // Told, and stopped.
+        if self.workers[index].generation.is_none() || self.is_noticed {
             return;
         }
         match self.roll(12) {
@@ -518,6 +587,7 @@ impl World {
             assert_eq!(expected, entry, "what it wrote stands in the log as it was written");
         }
         worker.flow.read(0, at, &entry, 100, now);
+        self.note_put_back(index, &entry);
         if self.calm || self.roll(4) == 0 {
             self.check_agreement(index);
         }
@@ -635,10 +705,12 @@ impl World {
                     for entry in entries.clone() {
                         self.append(entry);
                     }
-                    for origin in &outputs {
-                        *self.visible.entry(*origin).or_default() += 1;
+                    for turn in &outputs {
+                        *self.visible.entry(*turn).or_default() += 1;
+                        self.ended.insert(*turn);
                     }
-                    self.buried.extend(letters.iter().copied());
+                    self.ended.extend(letters.iter().copied());
+                    self.buried.extend(letters.iter().map(|(origin, _)| *origin));
                     if let Some(mark) = mark {
                         self.committed = Some((mark, true));
                     }
@@ -701,9 +773,16 @@ impl World {
         let now = self.time();
         // Whoever publishes asks whether it is still wanted.
         let is_wanted = self.workers[index].flow.ticket(attempt.id).is_some();
+        let turn = (origin, self.replay_of(index, attempt.id));
         let outcome = match class {
             None => {
                 *self.succeeded.entry(origin).or_default() += 1;
+                if is_wanted {
+                    self.succeeded_again.insert(turn);
+                    if !self.exactly_once {
+                        self.ended.insert(turn);
+                    }
+                }
                 match self.is_rightful(index) && is_wanted {
                     true => self.handled.entry(key).or_default().push(origin),
                     false => drop(self.blurred.insert(origin)),
@@ -717,7 +796,7 @@ impl World {
         });
         let worker = &mut self.workers[index];
         if outcome.is_ok() && self.exactly_once && is_wanted {
-            worker.outputs.push(origin);
+            worker.outputs.push(turn);
         }
         worker.flow.handled(attempt.id, attempt.slot, outcome, now);
     }
@@ -743,10 +822,18 @@ impl World {
         let worker = &mut self.workers[index];
         let (id, origin) = worker.burying.remove(0);
         let burial = worker.flow.ticket(id).and_then(|ticket| ticket.burial);
+        self.check_burial(index, origin, burial);
+        let turn = (origin, self.replay_of(index, id));
+        let worker = &mut self.workers[index];
         match self.exactly_once {
-            true if burial.is_some() => worker.letters.push(origin),
+            true if burial.is_some() => worker.letters.push(turn),
             true => {}
-            false => drop(self.buried.insert(origin)),
+            false => {
+                self.buried.insert(origin);
+                if burial.is_some() {
+                    self.ended.insert(turn);
+                }
+            }
         }
         worker.flow.buried(id, now);
         match burial {
@@ -809,8 +896,10 @@ impl World {
         // One commit in flight is waited for; appends may land whenever they like.
         let sent: Vec<_> = worker.sent.drain(..).collect();
         for (_, one) in sent {
-            if let (Sent::Append(entry) | Sent::Claim(entry), false) = (one, self.exactly_once) {
-                self.late.push(entry);
+            match one {
+                Sent::Append(entry) | Sent::Claim(entry) if !self.exactly_once => self.late.push(entry),
+                Sent::Trim(to) => self.late_cuts.push(to),
+                _ => {}
             }
         }
         let worker = &mut self.workers[index];
@@ -907,7 +996,10 @@ impl World {
                 }
                 Action::Claim { entry, .. } => worker.sent.push_back((known, Sent::Claim(entry))),
                 Action::Prove { claim, .. } => worker.sent.push_back((known, Sent::Prove(claim))),
-                Action::Locate { mark, .. } => worker.locating = Some(mark),
+                Action::Locate { mark, missing, .. } => {
+                    worker.locating = Some(mark);
+                    self.check_beginning(index, mark, missing);
+                }
                 Action::Start { from, .. } => {
                     worker.source_at = Some(from);
                     self.tell(|| format!("{index} starts at {from}"));
@@ -945,14 +1037,19 @@ impl World {
                     | Notice::Unfit { .. }
                     | Notice::Opened { .. },
                 ) => {}
+                Action::Tell(Notice::SentBack { fate, .. }) => self.note(match fate {
+                    Fate::Handled => "letters sent back: handled",
+                    Fate::Dropped => "letters sent back: dropped",
+                    Fate::Waiting => "letters sent back: waiting",
+                    Fate::Refused(_) => "letters sent back: refused",
+                }),
+                Action::Tell(Notice::Overdue { .. }) => self.note("lanes opened as their time was over"),
             }
         }
         self.note_state(index);
         // Cut often, so that cutting is tried.
-        if self.roll(8) == 0
-            && let Some(to) = self.workers[index].flow.best_cut(0)
-        {
-            self.workers[index].sent.push_back((known, Sent::Trim(to)));
+        if self.roll(8) == 0 {
+            self.workers[index].flow.prepare_cut(0);
         }
         if self.roll(20) == 0 {
             self.workers[index].flow.carry_all(0);
@@ -983,7 +1080,7 @@ impl World {
                 self.fire(index);
             }
         }
-        while !self.late.is_empty() {
+        while !self.late.is_empty() || !self.late_cuts.is_empty() {
             self.land_late();
         }
         if stays.is_none() {
@@ -1019,14 +1116,15 @@ impl World {
             }
         }
         let naive = &self.naive;
+        let tickets = self.workers[self.owner.unwrap()].flow.tickets.iter();
+        let places: Vec<_> = tickets.map(|ticket| (ticket.record.at.offset, ticket.place)).collect();
         panic!(
-            "it never ends: {} records, mark {:?}, waiting {:?}, closed {:?}, phase {:?}, in memory {}",
+            "it never ends: {} records, mark {:?}, waiting {:?}, closed {:?}, phase {:?}, in memory {places:?}",
             self.source.len(),
             naive.mark,
             naive.waiting,
             naive.closed,
             self.workers[self.owner.unwrap()].flow.phase(0),
-            self.workers[self.owner.unwrap()].flow.in_memory(),
         );
     }
 
@@ -1038,6 +1136,7 @@ impl World {
             && naive.waiting.is_empty()
             && naive.closed.is_empty()
             && naive.orders.is_empty()
+            && naive.replays.is_empty()
             && flow.in_memory() == 0
             && flow.mark(0)
                 == Some(self.source.len() as i64)
@@ -1048,7 +1147,7 @@ impl World {
 
 fn waits(entry: Entry) -> Option<std::sync::Arc<crate::shelf::Wait>> {
     match entry {
-        Entry::Wait(_, wait) => Some(wait),
+        Entry::Wait(_, wait) | Entry::Replay(wait) => Some(wait),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use crate::record::Record;
 use crate::route::{PerClass, Rules, Strategy};
 use crate::settings::{Blocking, OrderBy, Payload};
 use crate::shelf::{
-    Checkpoint, ClaimId, Deed, Done, Entry, Folded, Identity, Order, Phase, Shelf, Stamp, Wait,
+    Checkpoint, ClaimId, Deed, Done, Entry, Folded, Identity, Missing, Order, Phase, Shelf, Stamp, Wait,
 };
 use crate::time::Timestamp;
 
@@ -36,6 +36,8 @@ pub(super) struct Owner {
     pub(super) claims: Vec<Entry>,
     pub(super) proofs: Vec<ClaimId>,
     pub(super) locating: bool,
+    /// What it found missing when it took over.
+    pub(super) missing: Option<Missing>,
     pub(super) starts: Vec<i64>,
     pub(super) fetching: Vec<i64>,
     passing: Option<(i64, i64)>,
@@ -114,13 +116,14 @@ pub(super) fn checkpoint(stamp: Stamp, mark: i64, done: &[(i64, u32)]) -> Entry 
     let progress = Progress::new(mark, Ranges::default());
     Entry::Checkpoint(
         stamp,
-        Checkpoint { identity: identity(), progress, begins: false, done: done.collect() },
+        Checkpoint { identity: identity(), progress, begins: false, done: done.collect(), log: None },
     )
 }
 
 pub(super) fn begins(stamp: Stamp, mark: i64) -> Entry {
     let progress = Progress::at(mark);
-    Entry::Checkpoint(stamp, Checkpoint { identity: identity(), progress, begins: true, done: Vec::new() })
+    let (identity, done) = (identity(), Vec::new());
+    Entry::Checkpoint(stamp, Checkpoint { identity, progress, begins: true, done, log: None })
 }
 
 pub(super) fn wait(stamp: Stamp, offset: i64, key: &str, attempt: u32) -> Entry {
@@ -136,7 +139,7 @@ pub(super) fn wait(stamp: Stamp, offset: i64, key: &str, attempt: u32) -> Entry 
 }
 
 pub(super) fn order(id: &str, origin: i64, deed: Deed) -> Entry {
-    Entry::Order(Order { id: id.into(), origin, deed, by: "me".into(), reason: "why".into() })
+    Entry::Order(Order { id: id.into(), origin, deed, by: "me".into(), reason: "why".into(), job: None })
 }
 
 /// The state of a log, and what became of its entries.
@@ -167,6 +170,7 @@ impl Owner {
             claims: Vec::new(),
             proofs: Vec::new(),
             locating: false,
+            missing: None,
             starts: Vec::new(),
             fetching: Vec::new(),
             passing: None,
@@ -196,6 +200,16 @@ impl Owner {
         self.go_on(log);
     }
 
+    /// The same, of a log of which nothing is left below `first`: until it is asked whether to begin.
+    pub(super) fn take_over_from(&mut self, first: usize, log: &mut Log) {
+        self.flow.take_over(0);
+        self.at = first;
+        self.act();
+        log.0.append(&mut self.claims);
+        self.read(log);
+        self.prove();
+    }
+
     /// Everything that is asked for and goes well, once.
     pub(super) fn go_on(&mut self, log: &mut Log) {
         log.0.append(&mut self.claims);
@@ -221,7 +235,7 @@ impl Owner {
                 Action::Resume(_) => self.paused = false,
                 Action::Claim { entry, .. } => self.claims.push(entry),
                 Action::Prove { claim, .. } => self.proofs.push(claim),
-                Action::Locate { .. } => self.locating = true,
+                Action::Locate { missing, .. } => (self.locating, self.missing) = (true, missing),
                 Action::Start { from, .. } => self.starts.push(from),
                 Action::Fetch { at, .. } => self.fetching.push(at),
                 Action::Pass { from, to, .. } => self.passing = Some((from, to)),
@@ -291,7 +305,7 @@ impl Owner {
         let met = passed.into_iter().flat_map(|(from, to)| from..=to);
         for at in met.chain(std::mem::take(&mut self.fetching)) {
             let wait = match log.0.get(at as usize) {
-                Some(Entry::Wait(_, wait)) => Some(wait.clone()),
+                Some(Entry::Wait(_, wait) | Entry::Replay(wait)) => Some(wait.clone()),
                 _ => None,
             };
             self.flow.fetched(0, at, wait);

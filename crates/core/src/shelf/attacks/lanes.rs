@@ -1,8 +1,10 @@
 //! Against the order of lanes, and the limits.
 
+use std::time::Duration;
+
 use super::bench::*;
 use crate::class::Class;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::flow::Notice;
 use crate::lanes::Followers;
 use crate::shelf::Deed;
@@ -199,4 +201,33 @@ fn a_record_of_a_closed_lane_comes_back_once_and_not_over_and_over() {
     owner.read(&log);
     owner.pass_time(1, &log);
     assert_eq!(owner.handling(), [1]);
+}
+
+fn not_ready_for(millis: u64) -> Failure {
+    let mut failure = Failure::new(Cause::new("Early", "not yet")).classed(Class::NotReady);
+    failure.retry_after = Some(Duration::from_millis(millis));
+    failure
+}
+
+#[test]
+fn what_is_due_later_has_time_to_be_written_and_what_is_due_soon_has_none() {
+    let mut log = Log::default();
+    let mut owner = Owner::running(1, Followers::Pass, &mut log);
+    assert!(owner.unwritten().is_empty());
+    assert_eq!(owner.flow.slack(), None);
+    for (offset, key) in [(0, "a"), (1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        owner.arrive(offset, key);
+    }
+    owner.end(2, Err(not_ready_for(60_000)));
+    assert_eq!(owner.flow.slack(), Some(Duration::from_millis(200)));
+    owner.end(0, Err(not_ready_for(800)));
+    assert_eq!(owner.flow.slack(), Some(Duration::from_micros(12_500)), "what follows it has less");
+    owner.end(3, Err(not_ready_for(0)));
+    assert_eq!(owner.flow.slack(), Some(Duration::ZERO));
+    assert_eq!(owner.unwritten().len(), 4);
+    assert_eq!(owner.flow.slack(), None);
+    owner.end(4, Err(not_ready_for(800)));
+    assert_eq!(owner.flow.slack(), Some(Duration::from_millis(100)));
+    owner.flow.drain(0);
+    assert_eq!(owner.flow.slack(), Some(Duration::ZERO), "nothing waits when a partition is given up");
 }

@@ -83,7 +83,7 @@ fn a_reset_goes_down_and_forgets_what_was_complete_ahead() {
 
 #[test]
 fn complete_and_closed_are_one_entry() {
-    let closed = Closed { origin: 0, lane: "a".into(), completes: true };
+    let closed = Closed { origin: 0, lane: "a".into(), completes: true, announced: None };
     let log = [claimed(1), wait(stamp(1, 1, 0), 0, "a", 1), Entry::Closed(stamp(1, 2, 1), closed)];
     let (before, _) = fold(&log[..2]);
     assert!(!before.is_closing(0) && waiting(&before) == [0]);
@@ -119,7 +119,7 @@ fn nothing_live_is_cut_off_until_it_was_carried() {
 
 #[test]
 fn a_cancelled_record_stays_cancelled_when_it_is_carried_and_the_log_cut() {
-    let cancelled = Outcome { id: "o".into(), origin: 0, verdict: Verdict::Cancelled };
+    let cancelled = Outcome::to("o", 0, Verdict::Cancelled);
     let mut log = Log(vec![
         claimed(1),
         begins(stamp(1, 1, 0), 0),
@@ -137,7 +137,7 @@ fn a_cancelled_record_stays_cancelled_when_it_is_carried_and_the_log_cut() {
 
 #[test]
 fn a_closure_is_live_and_an_order_too() {
-    let closed = Closed { origin: 0, lane: "a".into(), completes: true };
+    let closed = Closed { origin: 0, lane: "a".into(), completes: true, announced: None };
     let log = [
         claimed(1),
         Entry::Closed(stamp(1, 1, 0), closed.clone()),
@@ -146,7 +146,7 @@ fn a_closure_is_live_and_an_order_too() {
     ];
     assert_eq!(fold(&log).0.lowest_live(), Some(1));
     let carried = Entry::Closed(stamp(1, 3, 3), Closed { completes: false, ..closed });
-    let opened = Outcome { id: "o".into(), origin: 0, verdict: Verdict::Opened };
+    let opened = Outcome::to("o", 0, Verdict::Opened);
     let log = [&log[..], &[carried]].concat();
     assert_eq!(fold(&log).0.lowest_live(), Some(2), "the order is not answered");
     let log = [&log[..], &[Entry::Outcome(stamp(1, 4, 4), opened)]].concat();

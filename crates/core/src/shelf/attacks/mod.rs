@@ -14,9 +14,11 @@
 //! Whatever else may come in whatever order is the simulation's (`flow::simulation`).
 
 mod bench;
+mod cuts;
 mod lanes;
 mod logs;
 mod orders;
 mod owners;
 mod pointers;
+mod replays;
 mod undecodable;

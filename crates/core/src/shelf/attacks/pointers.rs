@@ -60,7 +60,13 @@ impl Owner {
     }
 
     fn letter(&self, id: Id) -> Letter {
-        let writer = Writer { group: "g".into(), service: None, instance: "i".into(), handler: "h".into() };
+        let writer = Writer {
+            group: "g".into(),
+            service: None,
+            instance: "i".into(),
+            handler: "h".into(),
+            by_origin: false,
+        };
         writer.letter(self.flow.ticket(id).unwrap(), Timestamp::from_millis(self.now))
     }
 

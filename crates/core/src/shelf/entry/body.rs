@@ -5,7 +5,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Closed, Done, Identity};
+use super::{Announced, Beginning, Checkpoint, Closed, Done, Identity};
+use crate::headers::LOG;
 use crate::offsets::{Progress, leb128};
 use crate::record::Record;
 
@@ -13,6 +14,8 @@ use crate::record::Record;
 struct ClosedBody {
     origin: i64,
     completes: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    announced: Option<Announced>,
 }
 
 pub(super) fn json<T: DeserializeOwned>(record: &Record) -> Result<T, String> {
@@ -32,13 +35,14 @@ pub(super) fn identity_of(identity: &Identity) -> Bytes {
 }
 
 pub(super) fn closed(record: &Record) -> Result<Closed, String> {
-    let ClosedBody { origin, completes } = json(record)?;
+    let ClosedBody { origin, completes, announced } = json(record)?;
     let lane = record.key.clone().ok_or("it names no lane")?;
-    Ok(Closed { origin, lane, completes })
+    Ok(Closed { origin, lane, completes, announced })
 }
 
 pub(super) fn closed_of(closed: &Closed) -> Bytes {
-    json_of(&ClosedBody { origin: closed.origin, completes: closed.completes })
+    let Closed { origin, completes, ref announced, .. } = *closed;
+    json_of(&ClosedBody { origin, completes, announced: announced.clone() })
 }
 
 /// Whether it begins, the length of the progress, the progress, then each that is done by the distance to
@@ -84,5 +88,29 @@ pub(super) fn checkpoint(record: &Record) -> Result<Checkpoint, String> {
         done.push(Done { origin, attempt, replay });
         before = origin;
     }
-    Ok(Checkpoint { identity, progress, begins, done })
+    Ok(Checkpoint { identity, progress, begins, done, log: beginning(record)? })
+}
+
+/// Where the log begins, and where it is about to be cut.
+pub(super) fn beginning_of(log: Beginning) -> Bytes {
+    match log.cut {
+        Some(cut) => format!("{} {cut}", log.at).into(),
+        None => log.at.to_string().into(),
+    }
+}
+
+fn beginning(record: &Record) -> Result<Option<Beginning>, String> {
+    if record.headers.last(LOG).is_none() {
+        return Ok(None);
+    }
+    let read = || {
+        let mut words = record.headers.text(LOG)?.split(' ').map(|word| word.parse::<i64>().ok());
+        let at = words.next()??;
+        let cut = match words.next() {
+            Some(cut) => Some(cut?),
+            None => None,
+        };
+        words.next().is_none().then_some(Beginning { at, cut })
+    };
+    read().map(Some).ok_or_else(|| format!("its header `{LOG}` names no places"))
 }

@@ -17,15 +17,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::start::Beginning;
+pub use crate::headers::ENTRY;
 use crate::headers::Headers;
+use crate::headers::LOG;
+use crate::headers::show::{self, Show as _};
 use crate::offsets::Progress;
 use crate::record::Record;
 use crate::time::Timestamp;
 
 pub use wait::Wait;
 
-/// The header that makes a record an entry.
-pub const ENTRY: &str = "redrive-entry";
 /// The version that this program writes, and the highest it reads.
 pub const VERSION: u32 = 1;
 
@@ -44,6 +46,8 @@ pub enum Entry {
     Outcome(Stamp, Outcome),
     /// What a person or a tool wants done.
     Order(Order),
+    /// A letter that is to be tried again, whole: an order like the others, answered by where it stands.
+    Replay(Arc<Wait>),
     /// Of a later version, which says that it may be skipped.
     Skipped,
 }
@@ -103,6 +107,8 @@ pub struct Checkpoint {
     pub begins: bool,
     /// What waited and is complete since the checkpoint before.
     pub done: Vec<Done>,
+    /// Where the log begins; not said by programs that did not look at that.
+    pub log: Option<Beginning>,
 }
 
 /// A waiting record that is complete: this one, not one that waits again.
@@ -125,6 +131,17 @@ pub struct Closed {
     pub lane: Bytes,
     /// Whether the record is complete by this; otherwise it only says again that the lane is closed.
     pub completes: bool,
+    /// Who is about to send its letters back, if somebody announced that.
+    pub announced: Option<Announced>,
+}
+
+/// Somebody is about to send the letters of a lane back: until then, what arrives of it is held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announced {
+    /// The job.
+    pub job: String,
+    /// When the lane is opened whether the job is done or not, in epoch milliseconds.
+    pub deadline: i64,
 }
 
 /// What a person or a tool wants done.
@@ -143,6 +160,9 @@ pub struct Order {
     /// Why.
     #[serde(default)]
     pub reason: String,
+    /// The job that it is part of, where it is part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
 }
 
 /// What may be done with a waiting record.
@@ -160,6 +180,11 @@ pub enum Deed {
     Cancel,
     /// The lane that this letter closed is open.
     Resolve,
+    /// The letters of the lane that this one closed are about to be sent back: what arrives is held.
+    Announce {
+        /// Until when they have to be there, in epoch milliseconds.
+        deadline: i64,
+    },
 }
 
 /// The answer to an order.
@@ -172,6 +197,23 @@ pub struct Outcome {
     /// What came of it.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// Where the order stands, if it was one to try a letter again: they are told apart by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<i64>,
+    /// The job that announced a replay, or holds the lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// The other letters behind which the lane is open by this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<i64>,
+}
+
+impl Outcome {
+    /// The answer to an order, and nothing beside it.
+    #[must_use]
+    pub fn to(id: impl Into<String>, origin: i64, verdict: Verdict) -> Self {
+        Self { id: id.into(), origin, verdict, order: None, job: None, also: Vec::new() }
+    }
 }
 
 /// What came of an order. An order changes nothing by itself: its outcome does.
@@ -193,6 +235,24 @@ pub enum Verdict {
     Finished,
     /// Nothing of that origin was ever here, or it closes no lane.
     Unknown,
+    /// The letter waits again, due at once; its lane is open behind it.
+    Replayed,
+    /// The letter was sent back as often before.
+    Already,
+    /// The record still waits, or is in hand, from before it was sent back this time.
+    StillWaiting,
+    /// The letter does not fit on the shelf as a record that waits.
+    TooLarge,
+    /// What arrives of the lane is held until then.
+    Announced {
+        /// Until when, in epoch milliseconds.
+        deadline: i64,
+    },
+    /// Another job holds the lane until then.
+    Taken {
+        /// Until when, in epoch milliseconds.
+        deadline: i64,
+    },
 }
 
 /// A record of a shelf topic that is no entry.
@@ -214,6 +274,58 @@ pub enum BadEntry {
     },
 }
 
+/// What the header of an entry says.
+struct Head<'a> {
+    version: u32,
+    ignorable: bool,
+    kind: &'a str,
+    /// Not of what others than owners write.
+    stamp: Option<Stamp>,
+}
+
+impl<'a> Head<'a> {
+    fn read(record: &'a Record) -> Result<Self, BadEntry> {
+        let mut words = Words(Some(record.headers.text(ENTRY).ok_or(BadEntry::Foreign)?));
+        let version = words.next().unwrap_or_default();
+        let (version, ignorable) = match version.strip_suffix('?') {
+            Some(version) => (version, true),
+            None => (version, false),
+        };
+        let version: u32 = version.parse().map_err(|_| BadEntry::Foreign)?;
+        let kind = words.next();
+        if kind.is_none() && version <= VERSION {
+            return Err(BadEntry::Foreign);
+        }
+        let stamp = Stamp::read(&mut words).filter(|_| version <= VERSION && words.next().is_none());
+        Ok(Self { version, ignorable, kind: kind.unwrap_or_default(), stamp })
+    }
+}
+
+/// What stands between spaces. The words are short: looking at each byte costs less than a search that is made for
+/// long texts.
+struct Words<'a>(Option<&'a str>);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0?;
+        match halves(text, b' ') {
+            Some((word, rest)) => {
+                self.0 = Some(rest);
+                Some(word)
+            }
+            None => self.0.take(),
+        }
+    }
+}
+
+/// What stands before the first of these, and what after it.
+fn halves(text: &str, at: u8) -> Option<(&str, &str)> {
+    let place = text.bytes().position(|byte| byte == at)?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
+}
+
 /// An entry as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
@@ -228,52 +340,52 @@ pub struct Written {
 impl Entry {
     /// Reads a record of a shelf topic.
     pub fn read(record: &Record) -> Result<Self, BadEntry> {
-        Self::read_by(record, Wait::read)
+        let head = Head::read(record)?;
+        Self::read_by(&head, record, Wait::read)
     }
 
     /// Reads as much of a record of a shelf topic as the fold needs: of what waits only where it belongs and
     /// when it is due.
     pub fn brief(record: &Record) -> Result<Self, BadEntry> {
-        Self::read_by(record, Wait::brief)
+        Self::brief_unless(record, |_| None)
     }
 
-    fn read_by(record: &Record, wait: fn(&Record) -> Result<Wait, String>) -> Result<Self, BadEntry> {
-        let text = record.headers.text(ENTRY).ok_or(BadEntry::Foreign)?;
-        let mut words = text.split(' ');
-        let version = words.next().unwrap_or_default();
-        let (version, ignorable) = match version.strip_suffix('?') {
-            Some(version) => (version, true),
-            None => (version, false),
-        };
-        let version: u32 = version.parse().map_err(|_| BadEntry::Foreign)?;
-        if version > VERSION {
-            return if ignorable { Ok(Self::Skipped) } else { Err(BadEntry::Newer(version)) };
+    /// The same where an entry with this mark may be known already.
+    pub fn brief_unless(
+        record: &Record,
+        known: impl FnOnce(Stamp) -> Option<Self>,
+    ) -> Result<Self, BadEntry> {
+        let head = Head::read(record)?;
+        match head.stamp.and_then(known) {
+            Some(known) => Ok(known),
+            None => Self::read_by(&head, record, Wait::brief),
         }
-        let kind = words.next().ok_or(BadEntry::Foreign)?;
-        let rest: Vec<_> = words.collect();
+    }
+
+    fn read_by(
+        head: &Head<'_>,
+        record: &Record,
+        wait: fn(&Record) -> Result<Wait, String>,
+    ) -> Result<Self, BadEntry> {
+        if head.version > VERSION {
+            return if head.ignorable { Ok(Self::Skipped) } else { Err(BadEntry::Newer(head.version)) };
+        }
+        let stamp = || head.stamp.ok_or("its header has no claim, number and offset");
         let read = || -> Result<Self, String> {
-            if kind == "order" {
-                return Ok(Self::Order(body::json(record)?));
-            }
-            let stamp = Stamp::read(&rest).ok_or("its header has no claim, number and offset")?;
-            Ok(match kind {
-                "claim" => Self::Claim(stamp, body::identity(record)?),
-                "checkpoint" => Self::Checkpoint(stamp, body::checkpoint(record)?),
-                "wait" => Self::Wait(stamp, Arc::new(wait(record)?)),
-                "closed" => Self::Closed(stamp, body::closed(record)?),
-                "outcome" => Self::Outcome(stamp, body::json(record)?),
-                _ if ignorable => Self::Skipped,
+            Ok(match head.kind {
+                "order" => Self::Order(body::json(record)?),
+                // Never in brief: it is answered with all of it at once, if it can be.
+                "replay" => Self::Replay(Arc::new(Wait::replay(record)?)),
+                "claim" => Self::Claim(stamp()?, body::identity(record)?),
+                "checkpoint" => Self::Checkpoint(stamp()?, body::checkpoint(record)?),
+                "wait" => Self::Wait(stamp()?, Arc::new(wait(record)?)),
+                "closed" => Self::Closed(stamp()?, body::closed(record)?),
+                "outcome" => Self::Outcome(stamp()?, body::json(record)?),
+                _ if head.ignorable => Self::Skipped,
                 _ => return Err("nothing of that kind is known".to_owned()),
             })
         };
-        read().map_err(|why| BadEntry::Malformed { kind: kind.to_owned(), why })
-    }
-
-    /// The owner's mark on a record of a shelf topic, without reading the rest.
-    #[must_use]
-    pub fn stamp_of(record: &Record) -> Option<Stamp> {
-        let mut words = record.headers.text(ENTRY)?.split(' ').skip(2);
-        Stamp::read(&[words.next()?, words.next()?, words.next()?])
+        read().map_err(|why| BadEntry::Malformed { kind: head.kind.to_owned(), why })
     }
 
     /// The record that says this.
@@ -283,18 +395,29 @@ impl Entry {
         let mut written = match self {
             Self::Claim(_, identity) => plain(Some(body::identity_of(identity)), Bytes::new()),
             Self::Checkpoint(_, checkpoint) => {
-                plain(Some(body::identity_of(&checkpoint.identity)), body::checkpoint_of(checkpoint))
+                let mut written =
+                    plain(Some(body::identity_of(&checkpoint.identity)), body::checkpoint_of(checkpoint));
+                // Beside the value: who does not know it reads the rest all the same.
+                if let Some(log) = checkpoint.log {
+                    written.headers.push(LOG, Some(body::beginning_of(log)));
+                }
+                written
             }
             Self::Wait(_, wait) => wait.write(),
             Self::Closed(_, closed) => plain(Some(closed.lane.clone()), body::closed_of(closed)),
             Self::Outcome(_, outcome) => plain(None, body::json_of(outcome)),
             Self::Order(order) => plain(None, body::json_of(order)),
+            Self::Replay(wait) => wait.write(),
             Self::Skipped => plain(None, Bytes::new()),
         };
-        let header = match self.stamp() {
-            Some(stamp) => format!("{VERSION} {} {stamp}", self.kind()),
-            None => format!("{VERSION} {}", self.kind()),
-        };
+        let mut header = Vec::with_capacity(64);
+        VERSION.show(&mut header);
+        header.push(b' ');
+        self.kind().show(&mut header);
+        if let Some(stamp) = self.stamp() {
+            header.push(b' ');
+            stamp.put(&mut header);
+        }
         written.headers.push(ENTRY, Some(header.into()));
         written
     }
@@ -309,6 +432,7 @@ impl Entry {
             Self::Closed(..) => "closed",
             Self::Outcome(..) => "outcome",
             Self::Order(_) => "order",
+            Self::Replay(_) => "replay",
             Self::Skipped => "skipped",
         }
     }
@@ -322,15 +446,26 @@ impl Entry {
             | Self::Wait(stamp, _)
             | Self::Closed(stamp, _)
             | Self::Outcome(stamp, _) => Some(*stamp),
-            Self::Order(_) | Self::Skipped => None,
+            Self::Order(_) | Self::Replay(_) | Self::Skipped => None,
         }
     }
 }
 
 impl Stamp {
-    fn read(words: &[&str]) -> Option<Self> {
-        let &[claim, seq, seen] = words else { return None };
-        Some(Self { claim: claim.parse().ok()?, seq: seq.parse().ok()?, seen: seen.parse().ok()? })
+    /// Adds the same as it displays.
+    fn put(&self, to: &mut Vec<u8>) {
+        show::hexadecimal(to, self.claim.process);
+        to.push(b'-');
+        show::number(to, self.claim.number);
+        to.push(b' ');
+        show::number(to, self.seq);
+        to.push(b' ');
+        show::number(to, self.seen);
+    }
+
+    fn read<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Self> {
+        let claim = ClaimId::read(words.next()?)?;
+        Some(Self { claim, seq: words.next()?.parse().ok()?, seen: words.next()?.parse().ok()? })
     }
 }
 
@@ -355,10 +490,14 @@ impl FromStr for ClaimId {
     type Err = BadClaim;
 
     fn from_str(text: &str) -> Result<Self, BadClaim> {
-        let bad = || BadClaim(text.to_owned());
-        let (process, number) = text.split_once('-').ok_or_else(bad)?;
-        let process = u64::from_str_radix(process, 16).map_err(|_| bad())?;
-        Ok(Self { process, number: number.parse().map_err(|_| bad())? })
+        Self::read(text).ok_or_else(|| BadClaim(text.to_owned()))
+    }
+}
+
+impl ClaimId {
+    fn read(text: &str) -> Option<Self> {
+        let (process, number) = halves(text, b'-')?;
+        Some(Self { process: u64::from_str_radix(process, 16).ok()?, number: number.parse().ok()? })
     }
 }
 
@@ -369,6 +508,8 @@ impl Verdict {
         match self {
             Self::Due { due } => Some(Timestamp::from_millis(due)),
             Self::Cancelled | Self::Opened | Self::TooLate | Self::Finished | Self::Unknown => None,
+            Self::Replayed | Self::Already | Self::StillWaiting | Self::TooLarge => None,
+            Self::Announced { .. } | Self::Taken { .. } => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Wait;
-use crate::headers::{Headers, Name, Trail};
+use crate::headers::{Headers, Trail};
 use crate::record::Record;
 
 /// What stands for a null.
@@ -23,14 +23,7 @@ impl Wait {
             put(&mut to, Some(header.name.as_bytes()));
             put(&mut to, header.value.as_deref());
         }
-        self.trail.each(&self.record, &mut to, |name, to, length| {
-            let at = to.len() - length;
-            // The value stands there already; its name and length go before it.
-            to.extend_from_slice(&[0; 5]);
-            to.copy_within(at..at + length, at + 5);
-            to[at] = name as u8;
-            to[at + 1..at + 5].copy_from_slice(&count(length).to_be_bytes());
-        });
+        self.trail.pack(&self.record, &mut to);
         to.into_boxed_slice()
     }
 
@@ -44,12 +37,7 @@ impl Wait {
             let name = String::from_utf8(from.part()??.into()).ok()?;
             users.push(name, from.part()?);
         }
-        let mut ours = Headers::default();
-        while !from.0.is_empty() {
-            let name = Name::ALL.get(usize::from(from.0.split_to(1)[0]))?;
-            ours.push(name.as_str(), from.part()?);
-        }
-        let trail = Trail::read(&ours).ok()?;
+        let trail = Trail::read(&Trail::unpack(&from.0)?).ok()?;
         let record = Record {
             at: trail.origin.clone()?,
             timestamp: trail.origin_timestamp,

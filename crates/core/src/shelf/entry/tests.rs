@@ -44,8 +44,10 @@ fn checkpoints() -> impl Strategy<Value = Checkpoint> {
     let done = (0..1_i64 << 47, any::<u32>(), any::<u32>());
     let done = done.prop_map(|(origin, attempt, replay)| Done { origin, attempt, replay });
     let ahead = proptest::collection::vec((0..1_000_i64, 1..5_i64), 0..6);
-    (identities(), 0..1_i64 << 47, ahead, any::<bool>(), proptest::collection::vec(done, 0..6)).prop_map(
-        |(identity, mark, gaps, begins, done)| {
+    let log = (any::<i64>(), proptest::option::of(any::<i64>()));
+    let log = proptest::option::of(log.prop_map(|(at, cut)| Beginning { at, cut }));
+    (identities(), 0..1_i64 << 47, ahead, any::<bool>(), proptest::collection::vec(done, 0..6), log).prop_map(
+        |(identity, mark, gaps, begins, done, log)| {
             let mut ahead = Ranges::default();
             let mut from = mark;
             for (gap, length) in gaps {
@@ -53,7 +55,7 @@ fn checkpoints() -> impl Strategy<Value = Checkpoint> {
                 ahead.insert(from..from + length);
                 from += length;
             }
-            Checkpoint { identity, progress: Progress::new(mark, ahead), begins, done }
+            Checkpoint { identity, progress: Progress::new(mark, ahead), begins, done, log }
         },
     )
 }
@@ -95,15 +97,31 @@ fn verdicts() -> impl Strategy<Value = Verdict> {
             Verdict::TooLate,
             Verdict::Finished,
             Verdict::Unknown,
+            Verdict::Replayed,
+            Verdict::Already,
+            Verdict::StillWaiting,
+            Verdict::TooLarge,
         ]),
+        any::<i64>().prop_map(|deadline| Verdict::Announced { deadline }),
+        any::<i64>().prop_map(|deadline| Verdict::Taken { deadline }),
     ]
 }
 
 fn deeds() -> impl Strategy<Value = Deed> {
     prop_oneof![
         any::<i64>().prop_map(|due| Deed::Reschedule { due }),
+        any::<i64>().prop_map(|deadline| Deed::Announce { deadline }),
         proptest::sample::select(vec![Deed::Release, Deed::Cancel, Deed::Resolve]),
     ]
+}
+
+fn jobs() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of(".{0,8}")
+}
+
+fn announcements() -> impl Strategy<Value = Option<Announced>> {
+    let announced = (".{0,8}", any::<i64>()).prop_map(|(job, deadline)| Announced { job, deadline });
+    proptest::option::of(announced)
 }
 
 fn entries() -> impl Strategy<Value = Entry> {
@@ -112,13 +130,24 @@ fn entries() -> impl Strategy<Value = Entry> {
         (stamps(), identities()).prop_map(|(stamp, identity)| Entry::Claim(stamp, identity)),
         (stamps(), checkpoints()).prop_map(|(stamp, checkpoint)| Entry::Checkpoint(stamp, checkpoint)),
         (stamps(), waits()).prop_map(|(stamp, wait)| Entry::Wait(stamp, wait.into())),
-        (stamps(), origin(), bytes(), any::<bool>()).prop_map(|(stamp, origin, lane, completes)| {
-            Entry::Closed(stamp, Closed { origin, lane, completes })
+        (stamps(), origin(), bytes(), any::<bool>(), announcements()).prop_map(
+            |(stamp, origin, lane, completes, announced)| {
+                Entry::Closed(stamp, Closed { origin, lane, completes, announced })
+            }
+        ),
+        (stamps(), ".{0,8}", origin(), verdicts(), jobs(), any::<Option<i64>>(), any::<Vec<i64>>()).prop_map(
+            |(stamp, id, origin, verdict, job, order, also)| {
+                Entry::Outcome(stamp, Outcome { id, origin, verdict, order, job, also })
+            }
+        ),
+        (".{0,8}", origin(), deeds(), ".{0,8}", ".{0,8}", jobs()).prop_map(
+            |(id, origin, deed, by, reason, job)| Entry::Order(Order { id, origin, deed, by, reason, job })
+        ),
+        (waits(), 1_u32.., ".{0,8}").prop_map(|(wait, replays, replay)| {
+            let mut trail = Trail::clone(&wait.trail);
+            (trail.replays, trail.replay) = (Some(replays), Some(replay));
+            Entry::Replay(Arc::new(Wait { trail: trail.into(), ..wait }))
         }),
-        (stamps(), ".{0,8}", origin(), verdicts())
-            .prop_map(|(stamp, id, origin, verdict)| Entry::Outcome(stamp, Outcome { id, origin, verdict })),
-        (".{0,8}", origin(), deeds(), ".{0,8}", ".{0,8}")
-            .prop_map(|(id, origin, deed, by, reason)| Entry::Order(Order { id, origin, deed, by, reason })),
     ]
 }
 

@@ -1,11 +1,12 @@
 //! A record that waits: as it was consumed, with what is known of it beside.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Done, ENTRY, Written};
-use crate::headers::{Headers, Name, Trail};
+use super::{Done, Written};
+use crate::headers::{CUT_OFF, ENTRY, Headers, Name, TRAIL, Trail};
 use crate::record::Record;
 use crate::route::Reason;
 use crate::time::Timestamp;
@@ -93,7 +94,10 @@ impl Wait {
 
     /// What the log has to say of it: where it belongs and when it is due.
     pub(super) fn brief(record: &Record) -> Result<Self, String> {
-        let trail = Trail::brief(&record.headers).map_err(|error| error.to_string())?;
+        let trail = match record.headers.last(TRAIL) {
+            Some(packed) => Trail::unpack_brief(packed)?,
+            None => Trail::brief(&record.headers).map_err(|error| error.to_string())?,
+        };
         let at = trail.origin.clone().ok_or("it has no origin")?;
         let timestamp = trail.origin_timestamp;
         let record = Record { at, timestamp, key: None, value: None, headers: Headers::default() };
@@ -102,10 +106,12 @@ impl Wait {
 
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         // What cannot be read of its failures must not keep it from being tried again.
-        let trail = Trail::read(&record.headers).or_else(|_| Trail::brief(&record.headers));
+        let ours = ours(record)?;
+        let trail = Trail::read(&ours).or_else(|_| Trail::brief(&ours));
         let trail = trail.map_err(|error| error.to_string())?;
         let at = trail.origin.clone().ok_or("it has no origin")?;
-        let users = record.headers.iter().filter(|one| one.name != ENTRY && Name::of(&one.name).is_none());
+        let is_ours = |name: &str| name == ENTRY || name == TRAIL || Name::of(name).is_some();
+        let users = record.headers.iter().filter(|one| !is_ours(&one.name));
         let users = users.map(|header| {
             let name = header.name.strip_prefix(USERS).filter(|name| is_taken(name));
             (name.unwrap_or(&header.name).to_owned(), header.value.clone())
@@ -120,6 +126,14 @@ impl Wait {
         Ok(Self { record: Arc::new(record), trail: Arc::new(trail) })
     }
 
+    /// A letter that is to be tried again: it names its job and how often it was sent back.
+    pub(super) fn replay(record: &Record) -> Result<Self, String> {
+        let wait = Self::read(record)?;
+        wait.trail.replay.as_ref().ok_or("it names no job")?;
+        wait.trail.replays.filter(|replays| *replays > 0).ok_or("it was never sent back")?;
+        Ok(wait)
+    }
+
     pub(super) fn write(&self) -> Written {
         let users = self.record.headers.iter().map(|header| {
             let name = match is_taken(&header.name) {
@@ -129,7 +143,9 @@ impl Wait {
             (name, header.value.clone())
         });
         let mut headers: Headers = users.collect();
-        self.trail.add_to(&mut headers, &self.record);
+        let mut trail = Vec::with_capacity(1_024);
+        self.trail.pack(&self.record, &mut trail);
+        headers.push(TRAIL, Some(Bytes::from(trail)));
         let (key, value) = match self.is_pointer() {
             true => (None, None),
             false => (self.record.key.clone(), self.record.value.clone()),
@@ -138,8 +154,16 @@ impl Wait {
     }
 }
 
+/// What is known of the record, as headers: packed, or as they stand in a letter.
+fn ours(record: &Record) -> Result<Cow<'_, Headers>, String> {
+    match record.headers.last(TRAIL) {
+        Some(packed) => Ok(Cow::Owned(Trail::unpack(packed).ok_or(CUT_OFF)?)),
+        None => Ok(Cow::Borrowed(&record.headers)),
+    }
+}
+
 /// Whether a header of that name would be taken for ours.
 fn is_taken(name: &str) -> bool {
     let name = name.trim_start_matches(USERS);
-    name == ENTRY || Name::of(name).is_some()
+    name == ENTRY || name == TRAIL || Name::of(name).is_some()
 }

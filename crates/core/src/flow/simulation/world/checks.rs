@@ -33,8 +33,16 @@ impl World {
         match entry {
             Entry::Wait(_, wait) => {
                 let done = wait.done();
-                let there =
-                    self.naive.waiting.get(&done.origin).filter(|waits| waits.attempt == done.attempt);
+                let is_same = |waits: &&super::super::naive::Waits| {
+                    (waits.attempt, waits.replay) == (done.attempt, done.replay)
+                };
+                let there = self.naive.waiting.get(&done.origin).filter(is_same);
+                let is_new = there.is_none() && done.replay > 0 && done.attempt == 0;
+                assert!(
+                    !is_new || !self.workers[index].put_back.contains(&(done.origin, done.replay)),
+                    "{} is put back twice",
+                    done.origin
+                );
                 if let Some(there) = there.filter(|_| self.is_rightful(index)) {
                     assert_eq!(
                         (there.due, there.cancelled, there.behind),
@@ -49,6 +57,7 @@ impl World {
                         self.note("pointers carried with their originals");
                     }
                     (true, _) => self.note("waits carried or written again"),
+                    (false, 0) if done.replay > 0 => self.note("letters put back"),
                     (false, 0) => self.note("followers set aside"),
                     (false, _) => self.note("waits"),
                 }
@@ -65,11 +74,21 @@ impl World {
                     Verdict::TooLate => "orders answered: too late",
                     Verdict::Finished => "orders answered: finished",
                     Verdict::Unknown => "orders answered: unknown",
+                    Verdict::Replayed => "orders answered: replayed",
+                    Verdict::Already => "orders answered: already",
+                    Verdict::StillWaiting => "orders answered: still waiting",
+                    Verdict::TooLarge => "orders answered: too large",
+                    Verdict::Announced { .. } => "orders answered: announced",
+                    Verdict::Taken { .. } => "orders answered: taken",
                 });
                 let origin = outcome.origin;
                 let is_over = self.is_over_with(index, origin);
                 match outcome.verdict {
                     Verdict::Finished => assert!(is_over, "{origin} is called finished and is not"),
+                    Verdict::Replayed if self.is_rightful(index) => {
+                        let waits = self.naive.waiting.contains_key(&origin);
+                        assert!(waits, "{origin} does not wait although it was sent back");
+                    }
                     Verdict::Due { .. } | Verdict::Cancelled if self.is_rightful(index) => {
                         let waits = self.naive.waiting.contains_key(&origin);
                         assert!(waits || is_over, "{origin} does not wait");
@@ -78,18 +97,36 @@ impl World {
                     | Verdict::Cancelled
                     | Verdict::Opened
                     | Verdict::TooLate
-                    | Verdict::Unknown => {}
+                    | Verdict::Unknown
+                    | Verdict::Replayed
+                    | Verdict::Already
+                    | Verdict::StillWaiting
+                    | Verdict::TooLarge
+                    | Verdict::Announced { .. }
+                    | Verdict::Taken { .. } => {}
                 }
             }
-            Entry::Claim(..) | Entry::Checkpoint(..) | Entry::Order(_) | Entry::Skipped => {}
+            Entry::Claim(..)
+            | Entry::Checkpoint(..)
+            | Entry::Order(_)
+            | Entry::Replay(_)
+            | Entry::Skipped => {}
         }
     }
 
     /// Whether a record was handled, became a letter, or was skipped by order.
     fn is_over_with(&self, index: usize, origin: i64) -> bool {
+        // Sent back, it is not over until it is again.
+        if let Some(replay) = self.replay_in(index, origin) {
+            let turn = (origin, replay);
+            return self.ended.contains(&turn)
+                || self.succeeded_again.contains(&turn)
+                || self.workers[index].letters.contains(&turn)
+                || self.is_being_saved(index, origin);
+        }
         self.succeeded.contains_key(&origin)
             || self.buried.contains(&origin)
-            || self.workers[index].letters.contains(&origin)
+            || self.workers[index].letters.iter().any(|(letter, _)| *letter == origin)
             || self.is_being_saved(index, origin)
             || origin < self.skipped()
     }
@@ -98,7 +135,8 @@ impl World {
     pub(super) fn check_start(&mut self, index: usize, attempt: &Attempt) {
         let origin = attempt.record.at.offset;
         assert_eq!(*attempt.record, self.original(origin), "it is handled as it was produced");
-        let is_new = self.workers[index].tried.insert((origin, attempt.number));
+        let turn = (origin, self.replay_of(index, attempt.id));
+        let is_new = self.workers[index].tried.insert((turn, attempt.number));
         assert!(is_new, "{origin} is tried for the {}. time twice", attempt.number);
         if !self.is_rightful(index) {
             return;
@@ -112,7 +150,9 @@ impl World {
                 assert!(waits.due <= self.now, "{origin} is early by {}", waits.due - self.now);
                 assert!(!waits.cancelled, "{origin} is handled although it was cancelled");
                 if let Some(leader) = waits.behind {
-                    let waits = naive.waiting.contains_key(&leader) && !self.is_over_with(index, leader);
+                    // One that was sent back may come to wait when this one is on its way already.
+                    let waits = naive.waiting.get(&leader).is_some_and(|waits| waits.replay == 0);
+                    let waits = waits && !self.is_over_with(index, leader);
                     assert!(!waits, "{origin} is handled before {leader}, which it named");
                     named = true;
                 }
@@ -129,10 +169,13 @@ impl World {
         for earlier in 0..origin {
             let is_lane = self.source[earlier as usize].0 == key;
             let is_over = self.is_over_with(index, earlier);
-            assert!(!is_lane || is_over, "{origin} is handled before {earlier} of its lane");
+            let is_excused = self.workers[index].excused.contains(&(earlier, origin));
+            assert!(!is_lane || is_over || is_excused, "{origin} is handled before {earlier} of its lane");
         }
         let lane = format!("key-{key}");
-        let closed = naive.closed.iter().any(|(letter, of)| *letter < origin && of == lane.as_bytes());
+        let closed = naive.closed.iter().any(|(letter, (of, held))| {
+            (*letter < origin || *letter == origin && held.is_some()) && of == lane.as_bytes()
+        });
         assert!(!closed, "{origin} is handled although its lane is closed");
         if named {
             self.note("handled after the one they named");
@@ -141,7 +184,7 @@ impl World {
 
     fn is_being_saved(&self, index: usize, origin: i64) -> bool {
         self.workers[index].sent.iter().any(|(_, sent)| match sent {
-            Sent::Transaction { letters, .. } => letters.contains(&origin),
+            Sent::Transaction { letters, .. } => letters.iter().any(|(letter, _)| *letter == origin),
             _ => false,
         })
     }
@@ -156,6 +199,10 @@ impl World {
         let worker = &self.workers[index];
         let Some(partition) = worker.flow.partitions.get(0) else { return };
         let Some(aside) = &partition.aside else { return };
+        // Whoever reads what somebody else has left does not say so before it was to begin.
+        if self.cut_at.is_some() && !aside.owner.has_started() {
+            return;
+        }
         if self.log.range(worker.shelf_at..).next().is_some() {
             return;
         }
@@ -168,8 +215,8 @@ impl World {
         for waiting in shelf.waiting.iter() {
             let plain = &naive.waiting[&waiting.origin];
             assert_eq!(
-                (waiting.at, waiting.due.millis(), waiting.attempt, waiting.cancelled),
-                (plain.at, plain.due, plain.attempt, plain.cancelled),
+                (waiting.at, waiting.due.millis(), waiting.attempt, waiting.replay, waiting.cancelled),
+                (plain.at, plain.due, plain.attempt, plain.replay, plain.cancelled),
                 "{} waits alike",
                 waiting.origin
             );
@@ -177,12 +224,21 @@ impl World {
         let closed: Vec<_> = shelf.closures().map(|(letter, _)| letter).collect();
         assert_eq!(closed, naive.closed.keys().copied().collect::<Vec<_>>(), "the same lanes are closed");
         assert_eq!(shelf.orders().count(), naive.orders.len(), "the same orders are open");
+        let replays: Vec<_> = shelf.replays.from(0).map(|(at, _)| at).collect();
+        assert_eq!(
+            replays,
+            naive.replays.keys().copied().collect::<Vec<_>>(),
+            "the same letters are sent back"
+        );
+        for (letter, closure) in shelf.closures() {
+            assert_eq!(closure.announced, naive.closed[&letter].1, "{letter} is announced alike");
+        }
         assert_eq!(shelf.progress().map(|progress| progress.mark()), naive.settled_mark(), "the same mark");
         if !aside.owner.is_running() {
             return;
         }
         // And what is in memory agrees with that, but for what is on its way.
-        for (letter, lane) in &naive.closed {
+        for (letter, (lane, _)) in &naive.closed {
             let letters = partition.lanes.letters(&Bytes::from(lane.clone()));
             assert!(letters.contains(letter), "{letter} closes its lane in the log and not in memory");
         }
@@ -193,21 +249,34 @@ impl World {
         let skipped = self.skipped();
         for origin in 0..self.source.len() as i64 {
             let is_over = match self.exactly_once {
-                true => self.visible.contains_key(&origin),
+                true => self.visible.keys().any(|(seen, _)| *seen == origin),
                 false => self.succeeded.contains_key(&origin),
             };
             assert!(is_over || self.buried.contains(&origin) || origin < skipped, "{origin} is lost");
             if self.exactly_once && self.resets.is_empty() {
-                let times = self.visible.get(&origin).copied().unwrap_or(0);
-                assert!(times <= 1, "{origin} is there {times} times");
-                assert!(times == 0 || !self.buried.contains(&origin), "{origin} is handled and a letter");
+                let times = |replay: u32| self.visible.get(&(origin, replay)).copied().unwrap_or(0);
+                for replay in 0..99 {
+                    // An order that is there twice may be carried out twice, by two owners.
+                    let orders = self.orders_back((origin, replay)).max(1);
+                    let times = times(replay);
+                    assert!(times <= orders, "{origin} is there {times} times after replay {replay}");
+                }
+                let is_letter = self.buried.contains(&origin);
+                let was_sent_back = self.accepted.iter().any(|(letter, _)| *letter == origin);
+                assert!(times(0) == 0 || !is_letter || was_sent_back, "{origin} is handled and a letter");
             }
+        }
+        for turn in &self.accepted {
+            assert!(self.ended.contains(turn), "{turn:?} was sent back and is lost");
         }
         for (key, handled) in self.handled.iter().filter(|(key, _)| **key > 0) {
             let mut last: BTreeMap<i64, usize> = BTreeMap::new();
             // What became a letter, by order say, was not handled again when those before it were; and what
             // a former owner handled last may count.
-            let to_the_end = |origin: &i64| !self.buried.contains(origin) && !self.blurred.contains(origin);
+            let was_sent_back = |origin: &i64| self.accepted.iter().any(|(letter, _)| letter == origin);
+            let to_the_end = |origin: &i64| {
+                !self.buried.contains(origin) && !self.blurred.contains(origin) && !was_sent_back(origin)
+            };
             for (index, origin) in handled.iter().enumerate().filter(|(_, origin)| to_the_end(origin)) {
                 last.insert(*origin, index);
             }
@@ -252,7 +321,10 @@ pub(super) fn in_short(entry: &Entry) -> String {
         Entry::Wait(_, wait) => format!("wait {:?} due {}", wait.done(), wait.due().millis()),
         Entry::Closed(_, closed) => format!("closed {} {}", closed.origin, closed.completes),
         Entry::Outcome(_, outcome) => format!("{outcome:?}"),
-        Entry::Order(order) => format!("order {} {} {:?}", order.id, order.origin, order.deed),
+        Entry::Order(order) => {
+            format!("order {} {} {:?} {:?}", order.id, order.origin, order.deed, order.job)
+        }
+        Entry::Replay(wait) => format!("replay {:?} {:?}", wait.done(), wait.trail.replay),
         Entry::Skipped => "skipped".to_owned(),
     };
     match entry.stamp() {

@@ -1,28 +1,29 @@
 //! Follows partitions of one topic from their first record on, without a group and never past an open
-//! transaction. A thread of its own reads; what comes goes to [`Tailed`]s. It never goes anywhere by itself.
+//! transaction. What comes goes to [`Tailed`]s. It never goes anywhere by itself. The tails of a process share
+//! few clients, and each has a queue of its own: one that nobody empties does not hold up the others.
+
+mod clients;
 
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use bytes::Bytes;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::headers::{Headers, known};
 use redrive_core::{Origin, Record, Timestamp, Topic};
 use tokio::sync::mpsc;
 
+use crate::Error;
 use crate::native::{Message, Queue, Room};
 use crate::wake::Wake;
-use crate::{Error, Settings};
+use clients::Seat;
+pub use clients::Tails;
 
-/// The longest sleep while nothing comes.
-const SLEEP: Duration = Duration::from_millis(500);
 /// The most records that are taken at once.
 const BATCH: usize = 500;
 /// How many such handfuls may wait for the receiver.
@@ -53,62 +54,54 @@ pub enum What {
 /// Follows partitions of one topic; it ends when it is dropped.
 pub struct Tail {
     link: Arc<Link>,
-    stop: Arc<AtomicBool>,
 }
 
+/// What a tail and the task that reads for it share. The queue is dropped before its client.
 struct Link {
     topic: Topic,
     name: CString,
-    /// Dropped before its client.
     queue: Queue,
     wake: Arc<Wake>,
     turns: Mutex<HashMap<i32, u64>>,
-    consumer: BaseConsumer,
+    is_over: AtomicBool,
+    seat: Seat,
+}
+
+impl Tails {
+    /// Follows nothing yet; so many partitions of this topic will be, about. Needs a tokio runtime.
+    pub fn follow(
+        &self,
+        topic: Topic,
+        partitions: i32,
+    ) -> Result<(Tail, mpsc::Receiver<Vec<Tailed>>), Error> {
+        let seat = self.seat(&topic, partitions)?;
+        let wake = Arc::new(Wake::default());
+        let queue = Queue::new(seat.consumer().client().native_client(), wake.clone());
+        let name = CString::new(topic.as_str()).expect("a topic's name has no zero in it");
+        let (turns, is_over) = (Mutex::default(), AtomicBool::new(false));
+        let link = Arc::new(Link { topic, name, queue, wake, turns, is_over, seat });
+        let (data, records) = mpsc::channel(HANDFULS);
+        tokio::spawn(run(link.clone(), data));
+        Ok((Tail { link }, records))
+    }
 }
 
 impl Tail {
-    /// Follows nothing yet.
-    pub fn new(settings: &Settings, topic: Topic) -> Result<(Self, mpsc::Receiver<Vec<Tailed>>), Error> {
-        let mut config = settings.client();
-        // librdkafka wants a group even where none is joined.
-        config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
-        config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
-        config.set("queued.max.messages.kbytes", "16384").set("fetch.queue.backoff.ms", "10");
-        config.set("fetch.error.backoff.ms", "100");
-        // A partition that is added waits for the fetch of the others that is under way, so this should be short;
-        // but each costs the broker and us something while nothing happens, so not very short. What is
-        // written ends it at once.
-        config.set("fetch.wait.max.ms", "500");
-        let consumer: BaseConsumer =
-            config.create().map_err(|source| Error::Client { brokers: settings.brokers.clone(), source })?;
-        let wake = Arc::new(Wake::default());
-        let queue = Queue::new(consumer.client().native_client(), wake.clone());
-        let name = CString::new(topic.as_str()).expect("a topic's name has no zero in it");
-        let link = Arc::new(Link { topic, name, queue, wake, turns: Mutex::default(), consumer });
-        let (data, records) = mpsc::channel(HANDFULS);
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = thread::Builder::new().name(format!("tail {}", link.topic)).spawn({
-            let (link, stop) = (link.clone(), stop.clone());
-            move || link.run(&data, &stop)
-        });
-        thread.expect("a thread can be started");
-        Ok((Self { link, stop }, records))
-    }
-
     /// Reads a partition from its first record on; what comes bears this number.
     pub fn add(&self, partition: i32, turn: u64) -> Result<(), Error> {
         let link = &self.link;
         let mut turns = link.turns();
         let was = turns.insert(partition, turn);
+        let consumer = link.seat.consumer();
         let added = (|| {
-            let list = link.list(partition, Offset::Beginning)?;
+            let list = link.list([partition])?;
             if was.is_some() {
-                link.consumer.incremental_unassign(&list)?;
+                consumer.incremental_unassign(&list)?;
             }
             // Before it is fetched and after: a partition that was stopped ends its lead, maybe only now.
-            let native = link.consumer.client().native_client();
+            let native = consumer.client().native_client();
             link.queue.lead(native, &link.name, partition);
-            link.consumer.incremental_assign(&list)?;
+            consumer.incremental_assign(&list)?;
             link.queue.lead(native, &link.name, partition);
             Ok(())
         })();
@@ -122,16 +115,32 @@ impl Tail {
     /// Reads a partition no more.
     pub fn remove(&self, partition: i32) {
         if self.link.turns().remove(&partition).is_some() {
-            let list = self.link.list(partition, Offset::Beginning);
-            let _ = list.and_then(|list| self.link.consumer.incremental_unassign(&list));
+            self.link.stop([partition]);
         }
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
+        let all: Vec<i32> = self.link.turns().drain().map(|(partition, _)| partition).collect();
+        // The client goes on for others.
+        self.link.stop(all);
+        self.link.is_over.store(true, Ordering::SeqCst);
         self.link.wake.wake();
+    }
+}
+
+/// Hands over what comes, as long as there is room for it.
+async fn run(link: Arc<Link>, data: mpsc::Sender<Vec<Tailed>>) {
+    let mut room = Room::of(BATCH);
+    while !link.is_over.load(Ordering::SeqCst) {
+        let (taken, came) = link.take(&mut room);
+        if !came.is_empty() && data.send(came).await.is_err() {
+            return;
+        }
+        if taken == 0 {
+            link.wake.woken().await;
+        }
     }
 }
 
@@ -140,26 +149,17 @@ impl Link {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn list(&self, partition: i32, offset: Offset) -> Result<TopicPartitionList, KafkaError> {
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition_offset(self.topic.as_str(), partition, offset)?;
+    fn list(&self, partitions: impl IntoIterator<Item = i32>) -> Result<TopicPartitionList, KafkaError> {
+        let mut list = TopicPartitionList::new();
+        for partition in partitions {
+            list.add_partition_offset(self.topic.as_str(), partition, Offset::Beginning)?;
+        }
         Ok(list)
     }
 
-    fn run(&self, data: &mpsc::Sender<Vec<Tailed>>, stop: &AtomicBool) {
-        self.wake.me();
-        let mut room = Room::of(BATCH);
-        while !stop.load(Ordering::SeqCst) {
-            // Errors of the whole client: they are told partition by partition, or pass.
-            while self.consumer.poll(Duration::ZERO).is_some() {}
-            let (taken, came) = self.take(&mut room);
-            if !came.is_empty() && data.blocking_send(came).is_err() {
-                return;
-            }
-            if taken == 0 {
-                self.wake.sleep(SLEEP);
-            }
-        }
+    fn stop(&self, partitions: impl IntoIterator<Item = i32>) {
+        let list = self.list(partitions);
+        let _ = list.and_then(|list| self.seat.consumer().incremental_unassign(&list));
     }
 
     fn take(&self, room: &mut Room) -> (usize, Vec<Tailed>) {
@@ -191,7 +191,7 @@ impl Link {
     }
 }
 
-fn record(topic: &Topic, message: &Message<'_>) -> Record {
+pub(crate) fn record(topic: &Topic, message: &Message<'_>) -> Record {
     // All of it in one piece of memory.
     let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
     let mut size = length(message.key()) + length(message.value());

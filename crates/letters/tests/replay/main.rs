@@ -1,0 +1,7 @@
+//! Replays on a real broker: what is sent, where, in which order, and once.
+
+mod foreign;
+mod ground;
+mod jobs;
+mod operators;
+mod shelf;
