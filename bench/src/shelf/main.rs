@@ -4,6 +4,8 @@
 
 #[path = "../worker/clock.rs"]
 mod clock;
+#[path = "../worker/wait.rs"]
+mod exact_wait;
 mod figures;
 #[path = "../worker/load.rs"]
 mod load;

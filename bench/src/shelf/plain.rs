@@ -9,13 +9,15 @@ use redrive::Cluster;
 use crate::clock;
 use crate::load::{Load, PARTITIONS, config, create};
 
-/// Records per second, written and read back.
+/// Records per second, written and read back. Each pass has a topic of its own: what another wrote is not read again.
 pub(crate) async fn produce_and_consume(
     cluster: &Cluster,
+    pass: u32,
     records: u64,
     bytes: usize,
 ) -> Result<f64, Box<dyn std::error::Error>> {
-    let topic = format!("bench-plain-{}", std::process::id());
+    let purpose = format!("plain-{pass}");
+    let topic = Load::topic(&purpose);
     create(cluster, &topic).await?;
     let reader: BaseConsumer =
         config(cluster).set("group.id", "bench-plain").set("enable.auto.commit", "false").create()?;
@@ -34,6 +36,6 @@ pub(crate) async fn produce_and_consume(
         }
         began.elapsed()
     });
-    Load::write(cluster, "plain", records, bytes, 10_000).await?;
+    Load::write(cluster, &purpose, records, bytes, 10_000).await?;
     Ok(records as f64 / counting.await?.as_secs_f64())
 }

@@ -11,7 +11,7 @@ use redrive_kafka::Admin;
 
 use crate::figures::Seen;
 use crate::load::{Load, PARTITIONS};
-use crate::{clock, machine, plain};
+use crate::{clock, exact_wait, machine, plain};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -92,11 +92,10 @@ pub(crate) async fn through(cluster: &Cluster) -> Result<()> {
     eprintln!("through the shelf and back");
     let load = Load::write(cluster, "through", 300_000, 1_024, 10_000).await?;
     let mut ratios = Vec::new();
-    for _ in 0..3 {
-        let plain = plain::produce_and_consume(cluster, load.records, 1_024).await?;
+    for pass in 0..3 {
+        let plain = plain::produce_and_consume(cluster, pass, load.records, 1_024).await?;
         let seen = Arc::new(Seen::default());
-        let wait: Wait = Arc::new(|record| (record.attempt() == 1).then(|| Duration::from_millis(1)));
-        let running = start(cluster, subscription(&load.topic, &group(), "none", &seen, wait)).await?;
+        let running = start(cluster, waits_once(&load.topic, &group(), &seen)).await?;
         until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
         let rate = load.records as f64 / seen.since_first().as_secs_f64();
         running.stop().await?;
@@ -108,6 +107,23 @@ pub(crate) async fn through(cluster: &Cluster) -> Result<()> {
     let figure = format!("{:.0}k/s beside {:.0}k/s plain: {ratio:.2}", rate / 1e3, plain / 1e3);
     tell("300k records of 1 KiB through the shelf and back", &figure);
     Ok(())
+}
+
+/// Every record waits a millisecond, once. They are only counted, as the plain ones are.
+fn waits_once(topic: &str, group: &str, seen: &Arc<Seen>) -> Subscription {
+    let seen = seen.clone();
+    let subscription = Subscription::new(topic, group).auto_create(true).concurrency(256);
+    let subscription = subscription.surge_guard("off").retry(Class::NotReady, "list(1s x100)");
+    subscription.order_by("none").handler(move |record: Received| {
+        let outcome = if record.attempt() == 1 {
+            seen.tried();
+            Err(Classed::not_ready("not yet").retry_after(Duration::from_millis(1)))
+        } else {
+            seen.handled.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        async move { outcome }
+    })
 }
 
 /// One in ten not ready once, tried again after 2 s: without order, and in the order of keys.
@@ -146,38 +162,37 @@ pub(crate) async fn retries(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// One lane with many followers behind a leader that fails five times, beside all others.
+/// One lane with many followers behind a leader that fails five times, beside all others: where those wait for something
+/// and where they take all that the machine gives.
 pub(crate) async fn hot(cluster: &Cluster) -> Result<()> {
+    let waits = exact_wait::Wait::start(Duration::from_millis(10));
+    hot_beside(cluster, 125_000, "which take 10 ms each", Some(waits)).await?;
+    hot_beside(cluster, 500_000, "which take nothing", None).await
+}
+
+async fn hot_beside(
+    cluster: &Cluster,
+    half: u64,
+    what: &str,
+    takes: Option<&'static exact_wait::Wait>,
+) -> Result<()> {
     const FOLLOWERS: u64 = 100_000;
-    eprintln!("hot lane");
-    let load = Load::write(cluster, "hot", 500_000, 100, 10_000).await?;
+    eprintln!("hot lane beside others {what}");
+    let load = Load::write(cluster, &format!("hot-{half}"), half, 100, 10_000).await?;
     let publisher = Publisher::new(cluster.settings(), &Publishing::default())?;
     let hot = |_| Outgoing::to(load.topic.parse().expect("a name")).key("hot").value("h");
     let sent: Vec<_> = (0..FOLLOWERS).map(hot).map(|one| publisher.publish(one)).collect();
     for one in sent {
         one.await?;
     }
-    let more = Load { topic: load.topic.clone(), records: 500_000 };
-    more.append(cluster, 100, 10_000)?;
-    let others = load.records + more.records;
+    load.append(cluster, 100, 10_000)?;
+    let others = 2 * half;
     let mut rates = Vec::new();
     for fails in [false, true] {
         let seen = Arc::new(Seen::default());
         let counted = Arc::new(AtomicU64::new(0));
-        let leader = Arc::new(AtomicU64::new(u64::MAX));
-        let wait: Wait = {
-            let (counted, leader) = (counted.clone(), leader.clone());
-            Arc::new(move |record| {
-                if record.key.as_deref() != Some(&b"hot"[..]) {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                    return None;
-                }
-                let first = leader.fetch_min(record.at.offset as u64, Ordering::Relaxed);
-                let leads = first.min(record.at.offset as u64) == record.at.offset as u64;
-                (fails && leads && record.attempt() <= 5).then(|| Duration::from_secs(1))
-            })
-        };
-        let running = start(cluster, subscription(&load.topic, &group(), "key", &seen, wait)).await?;
+        let subscription = hot_lane(&load.topic, fails, takes, &seen, &counted);
+        let running = start(cluster, subscription).await?;
         until(|| counted.load(Ordering::Relaxed) == others).await;
         rates.push(others as f64 / seen.since_first().as_secs_f64());
         until(|| seen.handled.load(Ordering::Relaxed) == others + FOLLOWERS).await;
@@ -189,11 +204,48 @@ pub(crate) async fn hot(cluster: &Cluster) -> Result<()> {
                 seen.since_first().as_secs_f64(),
                 seen.violations(),
             );
-            tell("100k followers behind a leader that fails 5 times, 1 s apart", &figure);
+            tell(
+                &format!("100k followers behind a leader that fails 5 times, 1 s apart, beside others {what}"),
+                &figure,
+            );
         }
         running.stop().await?;
     }
     Ok(())
+}
+
+fn hot_lane(
+    topic: &str,
+    fails: bool,
+    takes: Option<&'static exact_wait::Wait>,
+    seen: &Arc<Seen>,
+    counted: &Arc<AtomicU64>,
+) -> Subscription {
+    let (seen, counted, leader) = (seen.clone(), counted.clone(), Arc::new(AtomicU64::new(u64::MAX)));
+    let subscription = Subscription::new(topic, &group()).auto_create(true).concurrency(256);
+    let subscription = subscription.surge_guard("off").retry(Class::NotReady, "list(1s x100)");
+    subscription.order_by("key").handler(move |record: Received| {
+        let (seen, counted, leader) = (seen.clone(), counted.clone(), leader.clone());
+        async move {
+            if record.attempt() == 1 {
+                seen.tried();
+            }
+            if record.key.as_deref() != Some(&b"hot"[..]) {
+                if let Some(wait) = takes {
+                    wait.pass().await;
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+            } else {
+                let offset = record.at.offset as u64;
+                let first = leader.fetch_min(offset, Ordering::Relaxed);
+                if fails && first >= offset && record.attempt() <= 5 {
+                    return Err(Classed::not_ready("not yet").retry_after(Duration::from_secs(1)));
+                }
+            }
+            seen.handled(&record);
+            Ok(())
+        }
+    })
 }
 
 /// Many records that wait: what they take, and how fast they are taken over.

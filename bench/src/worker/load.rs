@@ -25,11 +25,16 @@ impl Load {
         bytes: usize,
         keys: u64,
     ) -> Result<Self, Box<dyn std::error::Error>> {
-        let topic = format!("bench-{purpose}-{}", std::process::id());
+        let topic = Self::topic(purpose);
         create(cluster, &topic).await?;
         let load = Self { topic, records };
         load.append(cluster, bytes, keys)?;
         Ok(load)
+    }
+
+    /// What the topic of this purpose is called, in this run.
+    pub(crate) fn topic(purpose: &str) -> String {
+        format!("bench-{purpose}-{}", std::process::id())
     }
 
     /// Writes as many records as it says.

@@ -96,7 +96,10 @@ impl Picker {
             if end <= from.offset {
                 return Ok(None);
             }
-            Ok(pick(consumer, from, &run)?.records.is_empty().then_some(end))
+            let picked = pick(consumer, from, &run)?;
+            // Where this was cut off meanwhile, records may lie behind the cut.
+            let is_cut = picked.known_to > from.offset && picked.known_to < end;
+            Ok((picked.records.is_empty() && !is_cut).then_some(end))
         })
         .await
     }
