@@ -14,6 +14,7 @@ mod load;
 mod machine;
 mod plain;
 mod scenes;
+mod told;
 
 use clap::Parser;
 use redrive::Cluster;
@@ -45,7 +46,14 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::ERROR).init();
+    match args.take_over {
+        // What the worker logs is what is measured.
+        Some(_) => tracing_subscriber::fmt().with_writer(|| told::Told).init(),
+        None => tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_max_level(tracing::Level::ERROR)
+            .init(),
+    }
     let cluster = Cluster::open(&args.kafka).await?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     if let Some([topic, group, records]) = args.take_over.as_deref() {

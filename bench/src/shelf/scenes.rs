@@ -11,7 +11,7 @@ use redrive_kafka::Admin;
 
 use crate::figures::Seen;
 use crate::load::{Load, PARTITIONS};
-use crate::{clock, exact_wait, machine, plain};
+use crate::{clock, exact_wait, machine, plain, told};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -130,36 +130,55 @@ fn waits_once(topic: &str, group: &str, seen: &Arc<Seen>) -> Subscription {
 pub(crate) async fn retries(cluster: &Cluster) -> Result<()> {
     eprintln!("retries: 200k records over 10k keys");
     let load = Load::write(cluster, "retries", 200_000, 100, 10_000).await?;
-    let never: Wait = Arc::new(|_| None);
-    let sometimes: Wait = Arc::new(|record| {
-        (record.attempt() == 1 && mixed(record).is_multiple_of(10)).then(|| Duration::from_secs(2))
-    });
-    for (name, order_by) in [("without order", "none"), ("in key order", "key")] {
-        let mut rates = Vec::new();
-        for wait in [never.clone(), sometimes.clone()] {
-            let seen = Arc::new(Seen::default());
-            let running = start(cluster, subscription(&load.topic, &group(), order_by, &seen, wait)).await?;
-            until(|| seen.first_tries.load(Ordering::Relaxed) >= load.records * 9 / 10).await;
-            seen.all_tried();
-            until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
-            let total = seen.since_first();
-            rates.push(load.records as f64 * 0.9 / seen.first_tries_took().as_secs_f64());
-            running.stop().await?;
-            if rates.len() == 2 {
-                let floor = seen.longest_chain() * 2;
-                let figure = format!(
-                    "{:.2} s over a floor of {floor} s; {} out of order; {}; first nine tenths tried at {:.2} of the rate \
-                     without failures",
-                    total.as_secs_f64(),
-                    seen.violations(),
-                    seen.lateness(),
-                    rates[1] / rates[0],
-                );
-                tell(&format!("200k records over 10k keys, 10% tried again after 2 s, {name}"), &figure);
-            }
+    // All that is tried takes a third of a second, so one pass says little about its rate.
+    for (name, order_by, passes) in [("without order", "none", 7), ("in key order", "key", 1)] {
+        let mut all = Vec::new();
+        for _ in 0..passes {
+            let plain = retried(cluster, &load, order_by, false).await?;
+            let failing = retried(cluster, &load, order_by, true).await?;
+            eprintln!("  {:.0}/s without failures, {:.0}/s with", plain.rate, failing.rate);
+            all.push((failing.rate / plain.rate, failing));
         }
+        all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        let (ratio, Retried { total, seen, .. }) = &all[passes / 2];
+        let (total, late) = (total.as_secs_f64(), seen.lateness());
+        let figure = match order_by {
+            "none" => format!(
+                "{total:.2} s; {late}; first nine tenths tried at {ratio:.2} of the rate without failures"
+            ),
+            // Most of them have to wait for another of their key before they are tried at all.
+            _ => format!(
+                "{total:.2} s over a floor of {} s; {} out of order; {late}",
+                seen.longest_chain() * 2,
+                seen.violations()
+            ),
+        };
+        tell(&format!("200k records over 10k keys, 10% tried again after 2 s, {name}"), &figure);
     }
     Ok(())
+}
+
+struct Retried {
+    total: Duration,
+    /// First tries a second, of the first nine tenths.
+    rate: f64,
+    seen: Arc<Seen>,
+}
+
+async fn retried(cluster: &Cluster, load: &Load, order_by: &str, fails: bool) -> Result<Retried> {
+    let wait: Wait = Arc::new(move |record| {
+        let waits = fails && record.attempt() == 1 && mixed(record).is_multiple_of(10);
+        waits.then(|| Duration::from_secs(2))
+    });
+    let seen = Arc::new(Seen::default());
+    let running = start(cluster, subscription(&load.topic, &group(), order_by, &seen, wait)).await?;
+    until(|| seen.first_tries.load(Ordering::Relaxed) >= load.records * 9 / 10).await;
+    seen.all_tried();
+    until(|| seen.handled.load(Ordering::Relaxed) == load.records).await;
+    let total = seen.since_first();
+    running.stop().await?;
+    let rate = load.records as f64 * 0.9 / seen.first_tries_took().as_secs_f64();
+    Ok(Retried { total, rate, seen })
 }
 
 /// One lane with many followers behind a leader that fails five times, beside all others: where those wait for something
@@ -205,7 +224,9 @@ async fn hot_beside(
                 seen.violations(),
             );
             tell(
-                &format!("100k followers behind a leader that fails 5 times, 1 s apart, beside others {what}"),
+                &format!(
+                    "100k followers behind a leader that fails 5 times, 1 s apart, beside others {what}"
+                ),
                 &figure,
             );
         }
@@ -270,11 +291,9 @@ pub(crate) async fn waiting(cluster: &Cluster, kafka: &str, records: u64) -> Res
 /// Takes a shelf over on which so many records wait.
 pub(crate) async fn take_over(cluster: &Cluster, topic: &str, group: &str, records: u64) -> Result<()> {
     let before = machine::resident();
-    let began = clock::now();
     let running = start(cluster, waits_long(topic, group, &Arc::new(Seen::default()))).await?;
-    let mut status = running.statuses()[0].clone();
-    status.wait_for(|status| status.marks.len() == PARTITIONS as usize).await?;
-    let took = began.elapsed();
+    until(|| told::taken_over(PARTITIONS as usize).is_some()).await;
+    let took = told::taken_over(PARTITIONS as usize).unwrap_or_default();
     clock::pause(Duration::from_secs(5)).await;
     println!(
         "taken over in {:.1} s ({:.0}k/s), resident {before:.0} MB before and {:.0} MB with them",

@@ -83,7 +83,9 @@ impl Writer {
         trail.handler = Some(self.handler.clone());
         trail.content_type = record.headers.text("content-type").map(ToOwned::to_owned);
         trail.due = None;
-        trail.buried_at = Some(now);
+        // Not before its last failure, though the time, which is the brokers', may have been found to be earlier since.
+        let failed_at = trail.history.last().map(|last| Timestamp::from_millis(last.at));
+        trail.buried_at = failed_at.max(trail.first_failed_at).max(Some(now));
         trail.reason = ticket.burial.map(|burial| burial.reason);
         let leader = ticket.burial.and_then(|burial| burial.leader);
         let named = ticket.past.as_ref().and_then(|past| past.failure.follows.clone());

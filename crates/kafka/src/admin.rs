@@ -124,13 +124,23 @@ impl Admin {
     /// These topics without their settings, by name: one request, cheap enough to repeat. What is not
     /// in the answer does not exist.
     pub async fn outline(&self, topics: &[Topic]) -> Result<BTreeMap<Topic, TopicState>, Error> {
+        self.outline_within(topics, PATIENCE).await
+    }
+
+    /// The same, for one who would rather know nothing than wait for long. While a broker is away librdkafka may be busy
+    /// with nothing but waiting for it.
+    pub async fn outline_within(
+        &self,
+        topics: &[Topic],
+        patience: Duration,
+    ) -> Result<BTreeMap<Topic, TopicState>, Error> {
         let names: BTreeSet<Topic> = topics.iter().cloned().collect();
         if names.is_empty() {
             return Ok(BTreeMap::new());
         }
         let asked = self.wait(move |client| {
             let names: Vec<&str> = names.iter().map(Topic::as_str).collect();
-            native::describe(client, &names, PATIENCE)
+            native::describe(client, &names, patience)
         });
         let described = asked.await.map_err(|source| {
             self.failed(source, |source| Error::Describe { topics: listed(topics), source })

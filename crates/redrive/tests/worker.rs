@@ -58,6 +58,8 @@ async fn a_poison_record_becomes_a_letter_once_and_its_neighbours_pass() {
     {
         header(letter, name);
     }
+    let time = |name| header(letter, name).parse::<i64>().unwrap();
+    assert!(time("redrive-first-failed-at") <= time("redrive-buried-at"));
     assert_eq!(letter.timestamp.unwrap().to_string(), header(letter, "redrive-origin-timestamp"));
     assert_eq!(all.lock().unwrap().iter().filter(|value| *value == "poison").count(), 1);
 }
@@ -382,6 +384,33 @@ async fn a_topic_made_anew_while_it_is_consumed_stops_it_until_that_is_accepted(
     })
     .await;
     running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_topic_that_was_made_anew_is_handled_where_the_old_one_was_left() {
+    let stage = stage(1).await;
+    let (all, handler_saw) = seen();
+    let subscription = orders().handler(move |received: Received| {
+        note(&handler_saw, &received);
+        async { Ok::<_, Failure>(()) }
+    });
+    for value in ["1", "2", "3"] {
+        stage.send("orders", "k", value).await.unwrap();
+    }
+    let running = run(&stage, subscription).await;
+    until_status(&running, "handled", |status| status.counts.handled == 3).await;
+    // So long nothing comes at least where a topic is made anew.
+    Clock::system().sleep(Duration::from_millis(1_100)).await;
+    let Settings { brokers, properties } = stage.cluster().settings().clone();
+    delete_topic(&redrive_testkit::Cluster { brokers, properties }, "orders").await;
+    stage.topic("orders", 1).await.unwrap();
+    for value in ["4", "5", "6", "7", "8", "9"] {
+        stage.send("orders", "k", value).await.unwrap();
+    }
+    let anew = |status: &Status| status.problems.iter().any(|problem| problem.what.contains("made anew"));
+    until_status(&running, "noticed", anew).await;
+    running.stop().await.unwrap();
+    assert_eq!(*all.lock().unwrap(), ["1", "2", "3"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

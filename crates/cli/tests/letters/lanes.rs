@@ -55,6 +55,15 @@ async fn a_leader_is_sent_back_with_the_letters_that_followed_it_and_the_lane_is
     let running = Worker::new(&cluster).subscribe(orders).start().await.unwrap();
     send(&cluster, 0..10).await;
     until("letters", async || all(&cluster, LETTERS).await.len() == 5).await;
+    let closed = "one lane, however many letters close it";
+    until(closed, async || {
+        let (_, _, said) =
+            told(&run(&cluster, folder.path(), &["delayed", "list", "--topic", "orders"]).await);
+        said.contains("1 lane is closed")
+    })
+    .await;
+    let status = running.statuses()[0].clone();
+    until(closed, async || status.borrow().shelf.lanes_closed == 1).await;
     mended.store(true, Ordering::SeqCst);
 
     let (leader, follower) = (format!("{LETTERS}/0/0"), format!("{LETTERS}/0/1"));
@@ -95,6 +104,49 @@ async fn what_waits_behind_a_letter_that_is_resolved_is_handled() {
     );
     until("the followers", async || of_k1(&seen).len() == 4).await;
     assert_eq!(of_k1(&seen), ["k1 3", "k1 5", "k1 7", "k1 9"]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_behind_a_letter_becomes_letters_if_that_is_wanted_and_the_lane_is_open_behind_them() {
+    let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
+    let (mended, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
+    let orders = subscription("hold", mended, seen.clone());
+    let running = Worker::new(&cluster).subscribe(orders).start().await.unwrap();
+    send(&cluster, 0..10).await;
+    let mut status = running.statuses()[0].clone();
+    status.wait_for(|status| status.counts.buried == 1 && status.shelf.waiting == 4).await.unwrap();
+    let resolve = ["dlq", "resolve", "--all", "--bury-followers", "--reason", "booked by hand", "--yes"];
+    let (code, data, said) = told(&run(&cluster, folder.path(), &resolve).await);
+    assert!(code == 0 && data.contains("1 letter resolved"), "{data}{said}");
+    until("letters", async || all(&cluster, LETTERS).await.len() == 5).await;
+    send(&cluster, 10..12).await;
+    until("the lane is open", async || of_k1(&seen).len() == 1).await;
+    assert_eq!(of_k1(&seen), ["k1 11"]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_another_letter_closes_is_not_told_as_open() {
+    let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
+    let (mended, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
+    let running =
+        Worker::new(&cluster).subscribe(subscription("hold", mended, seen.clone())).start().await.unwrap();
+    send(&cluster, 0..6).await;
+    let mut status = running.statuses()[0].clone();
+    status.wait_for(|status| status.counts.buried == 1 && status.shelf.waiting == 2).await.unwrap();
+    let (code, data, said) = told(&run(&cluster, folder.path(), &["delayed", "cancel", "orders/0/3"]).await);
+    assert_eq!(code, 0, "{data}{said}");
+    until("both letters close it", async || {
+        let list = ["delayed", "list", "--topic", "orders", "--count", "-o", "json"];
+        told(&run(&cluster, folder.path(), &list).await).1.matches("\"letter\"").count() == 2
+    })
+    .await;
+    let (code, data, said) = told(&run(&cluster, folder.path(), &["delayed", "resolve", "orders/0/1"]).await);
+    assert!(code == 0 && data.contains("still closed by orders/0/3"), "{data}{said}");
+    let (code, data, said) = told(&run(&cluster, folder.path(), &["delayed", "resolve", "orders/0/3"]).await);
+    assert!(code == 0 && data.contains("the lane is open"), "{data}{said}");
+    until("it is", async || of_k1(&seen) == ["k1 5"]).await;
     running.stop().await.unwrap();
 }
 

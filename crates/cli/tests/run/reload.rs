@@ -19,8 +19,10 @@ async fn a_reload_under_load_loses_and_reorders_nothing() {
         if number.is_multiple_of(7) && asked.attempt == 1 { 500 } else { 200 }
     });
     let config = |concurrency: usize, policy: &str| {
-        let more =
-            format!("concurrency = {concurrency}\nretry.transient = \"{policy}\"\nsurge-guard = \"off\"");
+        let more = format!(
+            "concurrency = {concurrency}\nretry.transient = \"{policy}\"\nsurge-guard = \"off\"\n\
+                     handler.http.bearer = \"secret-of-ours\"\nmask.headers = [\"token\"]"
+        );
         format!("{}{}", stage.head(), subscription("orders", "billing", &endpoint.url, &more))
     };
     let process = Process::start(stage.folder.path(), &config(4, "list(10ms x3)")).await;

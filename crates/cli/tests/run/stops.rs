@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use redrive::Clock;
+
 use crate::endpoint::Endpoint;
 use crate::process::{Process, until};
 use crate::stage::{Stage, subscription};
@@ -66,6 +68,36 @@ async fn a_handler_that_never_ends_is_waited_for_no_longer_than_the_file_says() 
     stage.send("orders", "k", "v").await;
     until("it runs", || endpoint.count() == 1).await;
     process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_stops_in_time_while_its_group_waits_for_another_that_is_gone() {
+    let stage = Stage::new().await;
+    stage.topic("orders", 4).await;
+    let endpoint = Endpoint::new(|_| 200);
+    // The group waits for so long for a member that was killed: longer than a stop may take.
+    let head = stage.head().replace(
+        "\n\n[server]",
+        "\nproperties = { \"session.timeout.ms\" = \"45000\", \"heartbeat.interval.ms\" = \"300\" }\n\n[server]",
+    );
+    let more = "drain-timeout = \"1s\"";
+    let config = format!("{head}{}", subscription("orders", "g", &endpoint.url, more));
+    let killed = Process::start(stage.folder.path(), &config).await;
+    killed.until_assigned("orders").await;
+    let second = Process::start(stage.folder.path(), &config).await;
+    second.until_assigned("orders").await;
+    stage.send_many("orders", 0..100, 20).await;
+    until("all are handled", || endpoint.count() >= 100).await;
+    drop(killed);
+    let third = Process::start(stage.folder.path(), &config).await;
+    let clock = Clock::system();
+    // The third joins, and the second hears of it with a heartbeat.
+    clock.sleep(Duration::from_secs(4)).await;
+    let began = clock.now().steady;
+    second.stop().await;
+    // What it may take by the file, and 20 s beside.
+    assert!(clock.now().steady - began < Duration::from_secs(15), "{:?}", clock.now().steady - began);
+    drop(third);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ const LOOKS: usize = 3;
 
 async fn retry_after_is_honoured_to_the_second(place: Place) {
     let after = |status: u16, seconds: u32| json!({ "status": status, "headers": { "retry-after": seconds.to_string() } });
-    let script = |answer: serde_json::Value| json!([answer, {}].repeat(LOOKS));
+    let script = |answer: serde_json::Value| json!(vec![[answer, json!({})]; LOOKS].concat());
     let python = Python::new(&json!({
         "transient": script(after(500, 2)), "not-ready": script(after(425, 4)), "outage": script(after(503, 3)),
         "date": script(json!({ "status": 425, "date": 3 })), "outage-date": script(json!({ "status": 503, "date": 2 })),

@@ -1,8 +1,10 @@
 //! How much of what there is now, for metrics and people. Asked for now and then, never for each record.
 
+use hashbrown::HashSet;
+
 use super::{Flow, Now};
 use crate::histogram::Histogram;
-use crate::shelf::{Phase, Stage};
+use crate::shelf::{LaneTag, Phase, Stage, Waiting};
 use crate::time::Timestamp;
 
 /// More waiting records than this are not looked at one by one: their due times are estimated.
@@ -28,6 +30,8 @@ pub struct Gauges {
 /// Waiting records by when they are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByDue {
+    /// Their time has come, and they wait for another of their lane, or for a letter that closed it.
+    pub held: u64,
     /// Their time has come.
     pub overdue: u64,
     /// Within a minute.
@@ -59,7 +63,7 @@ impl Flow {
             let shelf = &aside.owner.shelf;
             gauges.waiting += shelf.waiting.len() as u64;
             gauges.waiting_bytes += shelf.waiting.bytes();
-            gauges.lanes_closed += shelf.closures().len() as u64;
+            gauges.lanes_closed += shelf.closed_lanes() as u64;
             gauges.log_bytes += aside.owner.log_bytes();
         }
         gauges
@@ -76,10 +80,17 @@ impl Flow {
         }
         let share = LOOKED_AT.min(total) as f64 / total as f64;
         for aside in asides() {
-            let waiting = &aside.owner.shelf.waiting;
-            let looked_at = (waiting.len() as f64 * share).ceil() as usize;
-            for one in waiting.iter().take(looked_at) {
+            let shelf = &aside.owner.shelf;
+            let closed: HashSet<LaneTag> =
+                shelf.closures().map(|(_, closure)| shelf.tag(&closure.lane)).collect();
+            let is_held = |one: &Waiting| match one.lane {
+                Some(lane) => closed.contains(&lane) || shelf.waiting.first_of(lane) != Some(one.origin),
+                None => false,
+            };
+            let looked_at = (shelf.waiting.len() as f64 * share).ceil() as usize;
+            for one in shelf.waiting.iter().take(looked_at) {
                 match one.stage {
+                    Stage::Waiting | Stage::Held if one.due <= now.wall && is_held(&one) => by_due.held += 1,
                     Stage::Waiting | Stage::Held => *by_due.bucket(one.due, now.wall) += 1,
                     Stage::Out | Stage::Finished => {}
                 }
@@ -108,8 +119,9 @@ impl ByDue {
 
     fn scaled(self, by: f64) -> Self {
         let scale = |count: u64| (count as f64 * by).round() as u64;
-        let Self { overdue, minute, hour, day, later } = self;
+        let Self { held, overdue, minute, hour, day, later } = self;
         Self {
+            held: scale(held),
             overdue: scale(overdue),
             minute: scale(minute),
             hour: scale(hour),

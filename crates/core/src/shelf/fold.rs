@@ -3,13 +3,13 @@
 //! Entries of the owner whose claim stands count, in the order of their numbers; those of former owners,
 //! and what landed twice, are void. Orders count from anyone and change nothing until their outcome does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
-use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::ages::Ages;
+use super::closures::{Closure, Closures};
 use super::entry::{
     Announced, Checkpoint, ClaimId, Closed, Done, Entry, Identity, Order, Outcome, Stamp, Verdict, Wait,
 };
@@ -36,17 +36,6 @@ pub enum Folded {
     Skipped,
 }
 
-/// A lane that a letter closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closure {
-    /// The business key.
-    pub lane: Bytes,
-    /// Where the newest entry that says so stands.
-    pub at: i64,
-    /// Who is about to send the letters of the lane back from this one on, if somebody announced that.
-    pub announced: Option<Announced>,
-}
-
 /// The state of one shelf partition.
 #[derive(Debug, Default)]
 pub struct Shelf {
@@ -63,7 +52,7 @@ pub struct Shelf {
     behind: HashMap<i64, i64>,
     /// How old the originals are that pointers name.
     ages: Ages,
-    closed: BTreeMap<i64, Closure>,
+    closed: Closures,
     orders: HashMap<String, (i64, Order)>,
     /// Letters that are to be tried again.
     pub replays: Replays,
@@ -198,15 +187,15 @@ impl Shelf {
             Verdict::Cancelled => self.waiting.set_cancelled(outcome.origin),
             Verdict::Opened => {
                 for letter in std::iter::once(&outcome.origin).chain(&outcome.also) {
-                    self.closed.remove(letter);
+                    self.closed.remove(*letter);
                 }
             }
             // An announced lane is opened when all of its letters are there.
             Verdict::Replayed if self.announced(outcome.origin).is_none() => {
-                self.closed.remove(&outcome.origin);
+                self.closed.remove(outcome.origin);
             }
             Verdict::Announced { deadline } => {
-                if let Some(closure) = self.closed.get_mut(&outcome.origin) {
+                if let Some(closure) = self.closed.get_mut(outcome.origin) {
                     let job = outcome.job.clone().unwrap_or_default();
                     closure.announced = Some(Announced { job, deadline });
                 }
@@ -225,13 +214,13 @@ impl Shelf {
     /// Who is about to send the letters of the lane back from this one on.
     #[must_use]
     pub fn announced(&self, letter: i64) -> Option<&Announced> {
-        self.closed.get(&letter)?.announced.as_ref()
+        self.closed.get(letter)?.announced.as_ref()
     }
 
     /// What this letter closes, if it does.
     #[must_use]
     pub fn closure(&self, letter: i64) -> Option<&Closure> {
-        self.closed.get(&letter)
+        self.closed.get(letter)
     }
 
     fn gone(&mut self, origin: i64) {
@@ -264,13 +253,19 @@ impl Shelf {
 
     /// The letters that close lanes, by their offsets.
     pub fn closures(&self) -> impl ExactSizeIterator<Item = (i64, &Closure)> {
-        self.closed.iter().map(|(letter, closure)| (*letter, closure))
+        self.closed.iter()
+    }
+
+    /// How many lanes letters closed; each may be closed by several.
+    #[must_use]
+    pub fn closed_lanes(&self) -> usize {
+        self.closed.lanes()
     }
 
     /// Whether this letter closes a lane.
     #[must_use]
     pub fn is_closing(&self, letter: i64) -> bool {
-        self.closed.contains_key(&letter)
+        self.closed.get(letter).is_some()
     }
 
     /// The orders without an outcome, and where they stand.
@@ -355,7 +350,7 @@ impl Shelf {
     #[must_use]
     pub fn lowest_live(&self) -> Option<i64> {
         let waiting = self.waiting.iter().map(|waiting| waiting.at);
-        let closed = self.closed.values().map(|closure| closure.at);
+        let closed = self.closed.iter().map(|(_, closure)| closure.at);
         let orders = self.orders.values().map(|(at, _)| *at);
         waiting.chain(closed).chain(orders).chain(self.replays.first()).min()
     }

@@ -8,6 +8,7 @@
 mod ages;
 #[cfg(test)]
 mod attacks;
+mod closures;
 pub mod entry;
 mod fold;
 pub mod index;
@@ -15,12 +16,13 @@ mod owner;
 mod replays;
 mod start;
 
+pub use closures::Closure;
 pub use entry::{
     Announced, BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp,
     Verdict, Wait,
 };
 pub(crate) use fold::is_it;
-pub use fold::{Closure, Folded, Shelf};
+pub use fold::{Folded, Shelf};
 pub use index::{Index, LaneTag, Stage, Waiting};
 pub use owner::{Body, Owner, Phase, Seen};
 pub use replays::{Replay, Replays};

@@ -22,7 +22,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::TopicPartitionListElem;
 use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::{Origin, Topic};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use ask::marked;
 pub use ask::{Committed, Mark};
@@ -270,15 +270,23 @@ impl Consumer {
     }
 
     /// Leaves the group and waits until it has been told. What is held is given up without a word.
+    ///
+    /// While the group waits for a member that is gone, no broker hears anything of those that wait with it: that may
+    /// take as long as the group's session timeout. Whoever drops the future does not wait for it, and it is told as
+    /// soon as it can be if the process lives that long.
     pub async fn leave(self) {
         self.member.stop.store(true, Ordering::SeqCst);
         self.member.wake.wake();
         let thread = self.member.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The client is taken down there, too, if this is the last that holds it: that can take a while.
-        let left = tokio::task::spawn_blocking(move || {
+        let (told, left) = oneshot::channel();
+        // The client is taken down there, too, if this is the last that holds it: that can take a while. Not a thread of
+        // the runtime's, whose end would wait for it.
+        let leaving = thread::Builder::new().name("leave".to_owned()).spawn(move || {
             let _ = thread.map(JoinHandle::join);
             drop(self);
+            let _ = told.send(());
         });
+        drop(leaving.expect("a thread can be started"));
         let _ = left.await;
     }
 }

@@ -58,8 +58,11 @@ pub async fn open_lanes(
             .collect();
         let answers = view.give(&held, (by, reason), wait, clock).await?;
         opened.buried = held.into_iter().map(|wish| wish.origin).zip(answers).collect();
+        // Those that have just become letters close their lane, too, once they are written.
+        let done = opened.buried.iter().filter(|(_, answer)| answer.is_done());
+        let letters = done.map(|(origin, _)| origin.clone()).collect();
+        view.until_closed(&letters, wait, clock).await?;
     }
-    // Those that have just become letters closed their lane, too.
     let in_lane = |closure: &redrive::delayed::Closure| {
         lanes.contains(&(closure.letter.partition, closure.lane.to_vec()))
             && (followers == Followers::Bury || letters.contains(&closure.letter))

@@ -158,29 +158,66 @@ impl View {
     ) -> Result<Vec<Outcome>, Error> {
         let mut said = Vec::new();
         let partitions: BTreeSet<i32> = awaited.iter().map(|(partition, _)| *partition).collect();
-        let mut from = partitions.iter().filter_map(|partition| {
-            let offset = self.parts.get(partition)?.next;
-            Some(Origin { topic: self.shelf.clone(), partition: *partition, offset })
-        });
-        let Some(first) = from.next() else { return Ok(said) };
-        let reader = Reader::from_each(&self.settings, first, &from.collect::<Vec<_>>())?;
-        while !awaited.is_empty() {
-            let record = tokio::select! {
-                biased;
-                record = reader.next() => record?,
-                () = clock.sleep_until(deadline) => break,
-            };
-            let partition = record.at.partition;
-            let Some(part) = self.parts.get_mut(&partition) else { continue };
-            let outcome = part.read(&record, &self.keep);
-            let outcome = outcome.map_err(|source| Error::Entry { at: record.at, source })?;
+        let read = |_: &Self, partition: i32, outcome: Option<Outcome>| {
             if let Some(outcome) = outcome
                 && awaited.remove(&(partition, outcome.id.clone()))
             {
                 said.push(outcome);
             }
-        }
+            awaited.is_empty()
+        };
+        self.read_on(&partitions, deadline, clock, read).await?;
         Ok(said)
+    }
+
+    /// Reads on until each of these letters closes its lane, or the time is over: a record that was cancelled
+    /// becomes a letter only after the answer.
+    pub async fn until_closed(
+        &mut self,
+        letters: &BTreeSet<Origin>,
+        wait: Duration,
+        clock: &Clock,
+    ) -> Result<(), Error> {
+        let is_open = |view: &Self, letter: &Origin| view.closure(letter).is_none();
+        let mut open: BTreeSet<&Origin> = letters.iter().filter(|letter| is_open(self, letter)).collect();
+        let partitions = open.iter().map(|letter| letter.partition).collect();
+        let deadline = clock.now().steady.saturating_add(wait);
+        let read = |view: &Self, _, _| {
+            open.retain(|letter| is_open(view, letter));
+            open.is_empty()
+        };
+        self.read_on(&partitions, deadline, clock, read).await
+    }
+
+    /// Reads these partitions on until `read`, which is called after each entry, says that it is enough, or the time is
+    /// over.
+    async fn read_on(
+        &mut self,
+        partitions: &BTreeSet<i32>,
+        deadline: Duration,
+        clock: &Clock,
+        mut read: impl FnMut(&Self, i32, Option<Outcome>) -> bool,
+    ) -> Result<(), Error> {
+        let mut from = partitions.iter().filter_map(|partition| {
+            let offset = self.parts.get(partition)?.next;
+            Some(Origin { topic: self.shelf.clone(), partition: *partition, offset })
+        });
+        let Some(first) = from.next() else { return Ok(()) };
+        let reader = Reader::from_each(&self.settings, first, &from.collect::<Vec<_>>())?;
+        loop {
+            let record = tokio::select! {
+                biased;
+                record = reader.next() => record?,
+                () = clock.sleep_until(deadline) => return Ok(()),
+            };
+            let partition = record.at.partition;
+            let Some(part) = self.parts.get_mut(&partition) else { continue };
+            let outcome = part.read(&record, &self.keep);
+            let outcome = outcome.map_err(|source| Error::Entry { at: record.at, source })?;
+            if read(self, partition, outcome) {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -88,7 +88,13 @@ impl View {
         records
     }
 
-    /// The lanes that letters closed.
+    /// How many lanes letters closed; each may be closed by several.
+    #[must_use]
+    pub fn closed_lanes(&self) -> usize {
+        self.parts.values().map(|part| part.shelf.closed_lanes()).sum()
+    }
+
+    /// The letters that close lanes.
     #[must_use]
     pub fn closures(&self) -> Vec<Closure> {
         self.parts.iter().flat_map(|(partition, part)| part.closures(*partition)).collect()

@@ -70,12 +70,13 @@ impl Control {
                 refused.push(format!("{} is gone: a subscription that runs is not taken away", old.title()));
                 continue;
             };
-            let fixed = fixed(&old, new);
+            let new = taken_over(&old, new);
+            let fixed = fixed(&old, &new);
             refused.extend(fixed.iter().map(|key| format!("{}: {key} differs", old.title())));
-            let keys = changeable(&old, new);
+            let keys = changeable(&old, &new);
             if !keys.is_empty() {
                 changed.push(format!("{}: {}", old.title(), keys.join(", ")));
-                taken.push((wishes, taken_over(&old, new)));
+                taken.push((wishes, new));
             }
         }
         for new in subscriptions {
@@ -95,10 +96,11 @@ impl Control {
     }
 }
 
-/// The new settings, with what no file can have.
+/// The new settings, with what no file can have: a resolver, and what the handler wants hidden besides.
 fn taken_over(old: &Subscription, new: &Subscription) -> Subscription {
     let mut settled = new.clone();
     settled.rules.classifier.resolver = old.rules.classifier.resolver.clone();
+    settled.mask.texts = old.mask.texts.clone();
     settled
 }
 

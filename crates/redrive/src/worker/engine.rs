@@ -12,8 +12,8 @@ use redrive_core::settings::Delivery;
 use redrive_core::shelf::Identity;
 use redrive_core::{Class, Failure};
 use redrive_kafka::{
-    Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher, Publishing,
-    Refusal, Settings, Tailed, Turn, join,
+    Batch, Consumer, ConsumerSettings, Error as KafkaError, Event, Events, Late, Outgoing, Publisher,
+    Publishing, Refusal, Settings, Tailed, Turn, join,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -41,6 +41,9 @@ use crate::status::{State, Status, Tally};
 
 /// How many rounds are done before the loop looks at what else there is.
 const ROUNDS: u32 = 64;
+
+/// How long a group may take to hear that a member leaves. It hears nothing while it waits for one that is gone.
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// What ended the wait.
 enum Woken {
@@ -207,7 +210,7 @@ impl Engine {
                 break None;
             }
             let wake = self.next_wake(now);
-            let takes_records = self.flow.has_room() && self.stopping.is_none();
+            let takes_records = self.flow.has_room() && self.stopping.is_none() && !self.is_unsure();
             let stopping = self.stopping.is_some();
             // More can be done at once, after a look at what else there is.
             let goes_on = self.attempts.has_done();
@@ -280,7 +283,14 @@ impl Engine {
         }
         self.saving.end().await;
         self.reports.end().await;
-        self.consumer.leave().await;
+        // Not a wait of the subscription's: nobody turns a clock for it.
+        let clock = Clock::system();
+        tokio::select! {
+            () = self.consumer.leave() => {}
+            () = clock.sleep(LEAVING) => warn!(
+                "the group could not be told that this member leaves, as it waits for another; it notices by itself"
+            ),
+        }
         match failed {
             None => Ok(()),
             Some(failed) => Err(failed.into()),
@@ -364,6 +374,7 @@ impl Engine {
             News::Damaged { partition, offsets } => self.are_damaged(partition, offsets),
             News::Cleared(cleared) => self.source_cleared(cleared),
             News::Watched(watched) => self.watched(watched),
+            News::Sure(id) => self.sure(id, now),
         }
     }
 
@@ -371,14 +382,9 @@ impl Engine {
         let now = self.clock.now();
         match event {
             Event::Records(batch) => {
-                // Of an earlier turn: it was delivered before the partition began where it is now.
-                if self.turns.get(&batch.partition) == Some(&batch.turn) {
-                    for record in batch.records {
-                        self.arrive(record);
-                    }
-                    self.troubles.clear(About::Stopped(batch.partition));
+                if let Some(batch) = self.is_sure(batch, now) {
+                    self.records(batch);
                 }
-                self.troubles.clear(About::Kafka);
             }
             Event::Assigned(partitions) => self.assigned(partitions),
             Event::Revoked(partitions) => self.revoked(partitions, now),
@@ -402,6 +408,17 @@ impl Engine {
             }
             Event::Failed(_) => {}
         }
+    }
+
+    pub(super) fn records(&mut self, batch: Batch) {
+        // Of an earlier turn: it was delivered before the partition began where it is now.
+        if self.turns.get(&batch.partition) == Some(&batch.turn) {
+            for record in batch.records {
+                self.arrive(record);
+            }
+            self.troubles.clear(About::Stopped(batch.partition));
+        }
+        self.troubles.clear(About::Kafka);
     }
 
     fn ended(&mut self, done: Done, now: Now) {

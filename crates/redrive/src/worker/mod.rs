@@ -108,6 +108,8 @@ pub(crate) enum News {
     Damaged { partition: i32, offsets: HashSet<i64> },
     /// The topics were looked at.
     Watched(Watched),
+    /// The source was looked at as records came after a silence: its id, if somebody could be asked and it is there.
+    Sure(Option<Option<TopicId>>),
     /// The source was cut, or not.
     Cleared(Cleared),
 }

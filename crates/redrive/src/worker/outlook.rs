@@ -17,6 +17,10 @@ use crate::clock::Clock;
 const FRESH: Duration = Duration::from_secs(4);
 const _: () = assert!(FRESH.as_secs() < watching::FIRST.as_secs());
 
+/// How long a look may take, and for how long it is then not tried again, at first and at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// Looks at topics.
 pub(crate) struct Outlook {
     admin: Arc<Admin>,
@@ -26,9 +30,20 @@ pub(crate) struct Outlook {
 }
 
 struct Seen {
+    /// When they were asked for.
     at: Duration,
-    /// None if the brokers could not be asked.
-    topics: Option<BTreeMap<Topic, TopicState>>,
+    /// How often in a row the brokers could not be asked, if they could not.
+    topics: Result<BTreeMap<Topic, TopicState>, u32>,
+}
+
+impl Seen {
+    /// Whether it will do for one who wants to know how it is at a time.
+    fn is_of(&self, since: Duration, now: Duration) -> bool {
+        match self.topics {
+            Ok(_) => self.at >= since,
+            Err(times) => now.saturating_sub(self.at) < (FRESH * 2_u32.saturating_pow(times)).min(LONGEST),
+        }
+    }
 }
 
 impl Outlook {
@@ -36,26 +51,34 @@ impl Outlook {
         Self { admin, topics, clock, last: Mutex::default() }
     }
 
-    /// The topic as it is, if the brokers could be asked, and if it is there.
+    /// The topic as it is or was a moment ago, if the brokers could be asked, and if it is there.
     pub(super) async fn of(&self, topic: &Topic) -> Option<Option<TopicState>> {
+        self.of_since(topic, self.clock.now().steady.saturating_sub(FRESH)).await
+    }
+
+    /// The same, no earlier than this.
+    pub(super) async fn of_since(&self, topic: &Topic, since: Duration) -> Option<Option<TopicState>> {
         let mut last = self.last.lock().await;
         let at = self.clock.now().steady;
         let seen = match &mut *last {
-            Some(seen) if at.saturating_sub(seen.at) < FRESH => seen,
+            Some(seen) if seen.is_of(since, at) => seen,
             old => {
-                let topics = match self.admin.outline(&self.topics).await {
-                    Ok(topics) => Some(topics),
-                    Err(KafkaError::Unreachable { .. }) => None,
+                let topics = match self.admin.outline_within(&self.topics, PATIENCE).await {
+                    Ok(topics) => Ok(topics),
+                    Err(KafkaError::Unreachable { .. }) => {
+                        let before = old.as_ref().and_then(|seen| seen.topics.as_ref().err());
+                        Err(before.map_or(0, |times| times.saturating_add(1)))
+                    }
                     // One that may not be looked at is no reason to see nothing of the others.
                     Err(_) => {
                         drop(last);
-                        let alone = self.admin.outline(std::slice::from_ref(topic)).await.ok()?;
-                        return Some(alone.get(topic).cloned());
+                        let alone = self.admin.outline_within(std::slice::from_ref(topic), PATIENCE);
+                        return Some(alone.await.ok()?.get(topic).cloned());
                     }
                 };
                 old.insert(Seen { at, topics })
             }
         };
-        seen.topics.as_ref().map(|topics| topics.get(topic).cloned())
+        seen.topics.as_ref().ok().map(|topics| topics.get(topic).cloned())
     }
 }

@@ -199,6 +199,11 @@ impl Engine {
         self.told = (self.flow.counts(), self.troubles.changes());
         let problems = self.troubles.list();
         let shelf = self.flow.gauges();
+        // Not the first time: most are over within a moment.
+        if shelf.taking_over > 0 && self.status.borrow().shelf.taking_over > 0 {
+            let (partitions, entries) = (shelf.taking_over, self.tally.entries_read);
+            info!(partitions, entries, waiting = shelf.waiting, "taking over shelves");
+        }
         if shelf.waiting < FEW {
             self.watch.by_due = self.flow.waiting_by_due(now);
         }

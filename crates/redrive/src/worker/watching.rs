@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::flow::{ByDue, Flow, Now};
-use redrive_kafka::TopicId;
+use redrive_kafka::{Batch, TopicId};
 use tracing::info;
 
 use super::News;
@@ -22,9 +22,17 @@ pub(super) const FIRST: Duration = Duration::from_secs(5);
 /// take what the last fetch said, which costs nothing.
 const ASKS: u32 = 6;
 
+/// After such a silence it is looked first whether what comes is of the same topic: one that is deleted and made anew
+/// under its name is silent in between, and its offsets mean other records.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// When the topics are looked at next; never while someone is looking.
 #[derive(Default)]
 pub(crate) struct Watch {
+    /// When records last came that were certainly of the source.
+    heard: Option<Duration>,
+    /// What came since, until that is certain.
+    unsure: Vec<Batch>,
     next: Option<Duration>,
     is_looking: bool,
     /// How many partitions the source had when the other topics were last found to fit it.
@@ -70,6 +78,45 @@ impl Watch {
 }
 
 impl Engine {
+    /// Whether it is being looked whether what came is of the source; nothing more is taken meanwhile.
+    pub(super) fn is_unsure(&self) -> bool {
+        !self.watch.unsure.is_empty()
+    }
+
+    /// Records came. Says whether they are certainly of the source; otherwise they wait until that is known.
+    pub(super) fn is_sure(&mut self, batch: Batch, now: Now) -> Option<Batch> {
+        let heard = self.watch.heard.is_some_and(|heard| now.steady.saturating_sub(heard) < SILENCE);
+        if self.spec.topic_id.is_none() || heard && !self.is_unsure() {
+            self.watch.heard = Some(now.steady);
+            return Some(batch);
+        }
+        if !self.is_unsure() {
+            let (spec, news) = (self.spec.clone(), self.news.clone());
+            tokio::spawn(async move {
+                let found = spec.outlook.of_since(&spec.settled.settled.topic, now.steady).await;
+                // A broker that cannot be asked says nothing about topics.
+                let id = found.map(|found| found.and_then(|topic| topic.id));
+                let _ = news.send(News::Sure(id));
+            });
+        }
+        self.watch.unsure.push(batch);
+        None
+    }
+
+    /// What was seen of the source since records came: `None` if nobody could be asked, or nothing if it is not there.
+    pub(super) fn sure(&mut self, id: Option<Option<TopicId>>, now: Now) {
+        let unsure = std::mem::take(&mut self.watch.unsure);
+        match id {
+            Some(Some(id)) if Some(id) != self.spec.topic_id => self.made_anew(),
+            Some(_) | None => {
+                self.watch.heard = Some(now.steady);
+                for batch in unsure {
+                    self.records(batch);
+                }
+            }
+        }
+    }
+
     /// Looks at the topics when it is time.
     pub(super) fn watch(&mut self, now: Now) {
         let next = *self.watch.next.get_or_insert(now.steady.saturating_add(FIRST));

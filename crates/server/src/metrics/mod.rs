@@ -140,6 +140,7 @@ fn by_reason(counts: &[u64; Reason::ALL.len()]) -> Vec<(&str, u64)> {
 fn by_due(status: &Status) -> Vec<(&str, u64)> {
     let by_due = &status.by_due;
     vec![
+        ("held", by_due.held),
         ("overdue", by_due.overdue),
         ("1m", by_due.minute),
         ("1h", by_due.hour),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use redrive::delayed::{Answer, Deed, View, Wish};
+use redrive::delayed::{Answer, Closure, Deed, Verdict, View, Wish};
 use redrive::{Clock, Origin, Topic};
 use serde_json::{Value, json};
 
@@ -100,6 +100,8 @@ struct Told {
     wish: Wish,
     answer: Answer,
     group: String,
+    /// The letter that closes the lane all the same.
+    still_closed_by: Option<Origin>,
 }
 
 /// The wishes for one shelf.
@@ -163,8 +165,10 @@ impl Change {
         let (mut told, clock) = (Vec::new(), Clock::system());
         let reason = (who(), self.reason.clone().unwrap_or_default());
         for Wishes { view, group, wishes } in &mut all {
+            let before = view.closures();
             match view.give(wishes, (&reason.0, &reason.1), self.wait, &clock).await {
                 Ok(answers) => told.extend(wishes.iter().zip(answers).map(|(wish, answer)| Told {
+                    still_closed_by: still_closed_by(wish, &answer, &before, view),
                     wish: wish.clone(),
                     answer,
                     group: group.clone(),
@@ -262,8 +266,7 @@ impl Change {
     fn tell(&self, told: &[Told]) -> io::Result<()> {
         match self.output {
             Output::Table => {
-                let row =
-                    |one: &Told| vec![one.wish.origin.to_string(), words::answer(&one.answer, &one.group).1];
+                let row = |one: &Told| vec![one.wish.origin.to_string(), one.words().1];
                 screen::lines(table::lines(&["ORIGIN", "OUTCOME"], told.iter().map(row).collect()))
             }
             Output::Json => {
@@ -275,8 +278,25 @@ impl Change {
     }
 }
 
+/// A lane may be closed by several letters: the first of those that are left where one was dealt with.
+fn still_closed_by(wish: &Wish, answer: &Answer, before: &[Closure], after: &View) -> Option<Origin> {
+    let Answer::Said(Verdict::Opened) = answer else { return None };
+    let lane = &before.iter().find(|one| one.letter == wish.origin)?.lane;
+    let is_left = |one: &Closure| one.lane == *lane && one.letter.partition == wish.origin.partition;
+    after.closures().into_iter().find(is_left).map(|one| one.letter)
+}
+
+impl Told {
+    fn words(&self) -> (&'static str, String) {
+        match &self.still_closed_by {
+            Some(letter) => ("opened", format!("it is dealt with; the lane is still closed by {letter}")),
+            None => words::answer(&self.answer, &self.group),
+        }
+    }
+}
+
 fn outcome(told: &Told) -> Value {
-    let (word, text) = words::answer(&told.answer, &told.group);
+    let (word, text) = told.words();
     let mut value = json!({
         "origin": told.wish.origin.to_string(),
         "group": told.group,
@@ -284,6 +304,9 @@ fn outcome(told: &Told) -> Value {
         "outcome": word,
         "text": text,
     });
+    if let Some(letter) = &told.still_closed_by {
+        value["still_closed_by"] = letter.to_string().into();
+    }
     if let Answer::Said(verdict) = &told.answer
         && let Some(due) = verdict.due()
     {

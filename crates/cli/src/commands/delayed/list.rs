@@ -158,7 +158,7 @@ impl List {
         for read in all {
             let counts = Counts::of(&read.records, now);
             let mut line = format!("{}: {}", read.view.shelf(), words::summary(&counts, now));
-            let (closed, orders) = (read.view.closures().len() as u64, read.view.orders().len() as u64);
+            let (closed, orders) = (read.view.closed_lanes() as u64, read.view.orders().len() as u64);
             if closed > 0 {
                 line.push_str(&format!("; {}", human::count(closed, "lane is closed", "lanes are closed")));
             }

@@ -69,7 +69,7 @@ pub(super) fn closed(look: &mut Look<'_>, view: &View, index: &mut Index) -> Res
         None => (String::new(), first),
     };
     let counts = redrive::delayed::Counts::of(&view.records(), look.now);
-    let lanes = human::count(closures.len() as u64, "lane is closed", "lanes are closed");
+    let lanes = human::count(view.closed_lanes() as u64, "lane is closed", "lanes are closed");
     let held = human::count(counts.held, "record is held", "records are held");
     let lane = bytes_text::cut(&bytes_text::line(&closure.lane), 40);
     let letter = &closure.letter;

@@ -53,7 +53,6 @@ impl Index {
     pub fn put(&mut self, waiting: Waiting) {
         let slot = Slot::of(&waiting);
         self.bytes += u64::from(slot.size());
-        self.highest = self.highest.max(Some(waiting.origin));
         let id = match self.find(waiting.origin) {
             Some(id) => {
                 self.bytes -= u64::from(self.arena[id].size());
@@ -61,6 +60,7 @@ impl Index {
             }
             None => self.insert(slot),
         };
+        self.highest = self.highest.max(Some(waiting.origin));
         self.offer_slot(id);
     }
 

@@ -17,6 +17,10 @@ impl Index {
     }
 
     pub(super) fn find(&self, origin: i64) -> Option<u32> {
+        // Most come in the order of their origins, and a look at a table of millions costs.
+        if self.highest.is_none_or(|highest| origin > highest) {
+            return None;
+        }
         self.origins.like(origin.cast_unsigned()).find(|id| self.arena[*id].origin() == origin)
     }
 
