@@ -45,10 +45,16 @@ impl Destinations {
         {
             return false;
         }
-        let Some(origin) = &letter.origin else { return true };
-        let pair = |group: &String| shelves.contains_key(&(origin.topic.clone(), group.clone()));
+        let Some((source, _)) = &letter.source else { return true };
+        let pair = |group: &String| shelves.contains_key(&(source.clone(), group.clone()));
         let has_shelf = letter.dialect == Dialect::Redrive;
-        partitions.contains_key(&origin.topic) && (!has_shelf || letter.group.as_ref().is_none_or(pair))
+        partitions.contains_key(source) && (!has_shelf || letter.group.as_ref().is_none_or(pair))
+    }
+
+    /// Whether there is no such partition, as it is now.
+    pub(super) async fn lacks(&self, topic: &Topic, partition: i32) -> Result<bool, Error> {
+        let found = self.admin.outline(std::slice::from_ref(topic)).await?;
+        Ok(found.get(topic).is_none_or(|state| !(0..state.partitions).contains(&partition)))
     }
 
     /// Asks for what these letters need and is not known.
@@ -59,12 +65,12 @@ impl Destinations {
             Some(Whereto::Usual | Whereto::Retry | Whereto::Origin) | None => None,
         });
         for letter in letters {
-            let Some(origin) = &letter.origin else { continue };
-            if !topics.contains(&origin.topic) {
-                topics.insert(origin.topic.clone());
+            let Some((source, _)) = &letter.source else { continue };
+            if !topics.contains(source) {
+                topics.insert(source.clone());
             }
             let (Dialect::Redrive, Some(group)) = (letter.dialect, &letter.group) else { continue };
-            let pair = (origin.topic.clone(), group.clone());
+            let pair = (source.clone(), group.clone());
             if !self.routes.shelves.contains_key(&pair) && !pairs.contains_key(&pair) {
                 let usual = || derived(&pair.0, &pair.1, Purpose::Shelf).ok();
                 let shelf = self.named.get(&pair).cloned().or_else(usual);

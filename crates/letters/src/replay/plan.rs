@@ -140,6 +140,7 @@ mod tests {
             at: Origin { topic: topic("orders.g.dlq"), partition: 0, offset: at },
             dialect: Dialect::Redrive,
             origin: Some(Origin { topic: topic("orders"), partition, offset: origin }),
+            source: Some((topic("orders"), Some(partition))),
             group: Some("g".to_owned()),
             replays: 0,
             others: Vec::new(),
@@ -179,7 +180,7 @@ mod tests {
         let plan = planned(vec![foreign], Whereto::Retry, &Options::default());
         assert_eq!(plan.left_out, BTreeMap::from([(Why::NoShelf, 1)]));
 
-        let lost = Candidate { origin: None, ..letter(0, 0, 0) };
+        let lost = Candidate { origin: None, source: None, ..letter(0, 0, 0) };
         let plan = planned(vec![lost.clone()], Whereto::Usual, &Options::default());
         assert_eq!(plan.left_out, BTreeMap::from([(Why::NoOrigin, 1)]));
         let plan = planned(vec![lost], Whereto::Topic(topic("other")), &Options::default());
@@ -212,6 +213,28 @@ mod tests {
         assert_eq!(why(deleted, &none, &usual), Some(Why::Empty));
         let elsewhere = letter(0, 7, 0);
         assert_eq!(why(elsewhere, &none, &usual), Some(Why::NoPartition(topic("orders.g.shelf"))));
+        let nowhere = Candidate { dialect: Dialect::Spring, ..letter(0, -5, 0) };
+        assert_eq!(why(nowhere, &none, &usual), Some(Why::BadPartition), "no topic has such a partition");
+    }
+
+    #[test]
+    fn a_letter_that_says_its_topic_alone_goes_where_its_key_leads_and_that_is_said() {
+        let seed = Candidate {
+            dialect: Dialect::Seeds,
+            origin: None,
+            source: Some((topic("orders"), None)),
+            ..letter(0, 0, 0)
+        };
+        for to in [Whereto::Usual, Whereto::Origin] {
+            let plan = planned(vec![seed.clone()], to, &Options::default());
+            assert_eq!(only(&plan), (&Route::ByKey(topic("orders")), 1));
+            assert!(only(&plan).0.to_string().contains("their keys lead to"), "{:?}", plan.routes);
+        }
+        let plan = planned(vec![seed.clone()], Whereto::Retry, &Options::default());
+        assert_eq!(plan.left_out, BTreeMap::from([(Why::NoOrigin, 1)]));
+        let gone = Candidate { source: Some((topic("gone"), None)), ..seed };
+        let plan = planned(vec![gone], Whereto::Usual, &Options::default());
+        assert_eq!(plan.left_out, BTreeMap::from([(Why::NoTopic(topic("gone")), 1)]));
     }
 
     #[test]

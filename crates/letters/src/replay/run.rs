@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::{Clock, Settings};
+use redrive_core::Topic;
 use redrive_kafka::{Outgoing, Refusal, TransactionFailed};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -97,6 +98,8 @@ struct Run<'a> {
 enum Unsent {
     /// Look at it again.
     Again,
+    /// The same, with less at once or without a letter that is refused: it comes to an end.
+    Smaller,
     /// The producer is of no use; whether it was sent is not known.
     Lost,
     TakenOver,
@@ -210,7 +213,7 @@ impl<'a> Run<'a> {
                         continue;
                     }
                     match self.send(limit).await {
-                        Ok(()) => tries = 0,
+                        Ok(()) | Err(Unsent::Smaller) => tries = 0,
                         Err(Unsent::Again) if tries < TRIES => {
                             tries += 1;
                             clock.sleep(Duration::from_millis(100 << tries)).await;
@@ -342,21 +345,32 @@ impl<'a> Run<'a> {
         self.most = (self.most * 2).min(RECORDS);
     }
 
+    /// Looks for the letter that is refused, and leaves it out: it may be the batch that is too large, or any of it
+    /// that is at fault; alone, it is the letter.
+    fn leave_out(&mut self, count: usize, why: impl FnOnce(Topic) -> Why) -> Unsent {
+        if count > 1 {
+            self.most = (count / 2).max(1);
+            return Unsent::Smaller;
+        }
+        let now = self.running.clock.now().wall;
+        if let Some(first) = self.ready.front_mut() {
+            let why = why(first.record.topic.clone());
+            first.record = reading::skipped(&self.job.id, self.upto, &why, (&self.running.by, now));
+        }
+        Unsent::Smaller
+    }
+
     fn failed(&mut self, failed: TransactionFailed, records: &[Outgoing]) -> Unsent {
         self.take_back(records);
         let (job, count) = (self.job.id.clone(), records.len().saturating_sub(1));
         match failed {
-            TransactionFailed::Refused { kind: Refusal::TooLarge, .. } if count > 1 => {
-                // It may be the batch that is too large: alone, it is the letter.
-                self.most = (count / 2).max(1);
-                Unsent::Again
-            }
             TransactionFailed::Refused { kind: Refusal::TooLarge, .. } => {
-                let now = self.running.clock.now().wall;
-                if let Some(first) = self.ready.front_mut() {
-                    first.record = reading::skipped(&job, self.upto, &Why::TooLarge, (&self.running.by, now));
-                }
-                Unsent::Again
+                self.leave_out(count, |_| Why::TooLarge)
+            }
+            // One letter must not hold up the others for ever.
+            failed if failed.is_for_good() => {
+                warn!(%job, error = crate::told(&failed), "a letter is refused");
+                self.leave_out(count, Why::Refused)
             }
             TransactionFailed::Refused { topic, kind, .. } => Unsent::Failed(Error::Refused { topic, kind }),
             TransactionFailed::Fenced(error) => {
