@@ -17,6 +17,8 @@ pub struct Destinations {
     /// Shelves that are not called as they usually are, by source topic and group.
     named: BTreeMap<(Topic, String), Topic>,
     routes: Routes,
+    /// All topics that are called like shelves, once they were asked for.
+    shelves: Option<Vec<Topic>>,
 }
 
 impl Destinations {
@@ -26,8 +28,9 @@ impl Destinations {
         to: Whereto,
         named: BTreeMap<(Topic, String), Topic>,
     ) -> Result<Self, Error> {
-        let routes = Routes { to: Some(to), ..Routes::default() };
-        Ok(Self { admin: Admin::new(settings)?, named, routes })
+        let consumed = named.keys().map(|(topic, _)| topic.clone()).collect();
+        let routes = Routes { to: Some(to), consumed, ..Routes::default() };
+        Ok(Self { admin: Admin::new(settings)?, named, routes, shelves: None })
     }
 
     /// What is known.
@@ -39,7 +42,7 @@ impl Destinations {
     /// Whether nothing has to be asked for this letter.
     #[must_use]
     pub fn knows(&self, letter: &Candidate) -> bool {
-        let Routes { to, shelves, partitions } = &self.routes;
+        let Routes { to, shelves, partitions, .. } = &self.routes;
         if let Some(Whereto::Topic(topic)) = to
             && !partitions.contains_key(topic)
         {
@@ -80,6 +83,7 @@ impl Destinations {
         }
         topics.retain(|topic| !self.routes.partitions.contains_key(topic));
         let topics: Vec<Topic> = topics.into_iter().collect();
+        self.learn_who_consumes(&topics).await?;
         let found = self.admin.outline(&topics).await?;
         for topic in topics {
             let partitions = found.get(&topic).map(|state| state.partitions);
@@ -89,6 +93,27 @@ impl Destinations {
             let is_there = |shelf: &Topic| self.routes.partitions.get(shelf).copied().flatten().is_some();
             self.routes.shelves.insert(pair, shelf.filter(is_there));
         }
+        Ok(())
+    }
+
+    /// A topic with a shelf is consumed by a group of Redrive, or was.
+    async fn learn_who_consumes(&mut self, topics: &[Topic]) -> Result<(), Error> {
+        if topics.is_empty() {
+            return Ok(());
+        }
+        if self.shelves.is_none() {
+            let all = self.admin.topics().await?;
+            self.shelves = Some(all.into_iter().filter(|topic| topic.as_str().ends_with(".shelf")).collect());
+        }
+        let shelves = self.shelves.as_deref().unwrap_or_default();
+        let has_shelf = |topic: &&Topic| {
+            let begins = format!("{topic}.");
+            // `TOPIC.GROUP.shelf`: something has to be between.
+            shelves.iter().any(|shelf| {
+                shelf.as_str().starts_with(&begins) && shelf.as_str().len() > begins.len() + ".shelf".len()
+            })
+        };
+        self.routes.consumed.extend(topics.iter().filter(has_shelf).cloned());
         Ok(())
     }
 }

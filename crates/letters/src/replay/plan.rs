@@ -24,6 +24,8 @@ pub struct Plan {
     pub leaders: BTreeSet<Origin>,
     /// How many go though the letters that they followed do not.
     pub ahead: u64,
+    /// How many go to topics that no worker of Redrive is known to consume, so that nothing is heard of them.
+    pub silent: BTreeMap<Topic, u64>,
 }
 
 impl Plan {
@@ -55,6 +57,9 @@ impl Plan {
                     Why::Behind
                 }
                 Ok(route) => {
+                    if !routes.is_heard(&route) {
+                        *plan.silent.entry(route.topic().clone()).or_default() += 1;
+                    }
                     *plan.routes.entry(route).or_default() += 1;
                     plan.ahead += u64::from(!missing.is_empty());
                     if leaders.contains(&letter.at) {
@@ -154,6 +159,7 @@ mod tests {
             to: Some(to),
             shelves: BTreeMap::from([((topic("orders"), "g".to_owned()), Some(topic("orders.g.shelf")))]),
             partitions: ["orders", "orders.g.shelf", "other"].map(|name| (topic(name), Some(3))).into(),
+            consumed: BTreeSet::from([topic("orders")]),
         }
     }
 
@@ -185,6 +191,14 @@ mod tests {
         assert_eq!(plan.left_out, BTreeMap::from([(Why::NoOrigin, 1)]));
         let plan = planned(vec![lost], Whereto::Topic(topic("other")), &Options::default());
         assert_eq!(only(&plan), (&Route::Topic(topic("other")), 1));
+    }
+
+    #[test]
+    fn it_is_known_of_which_letters_nothing_will_be_heard() {
+        let silent = |to| planned(vec![letter(0, 0, 0)], to, &Options::default()).silent;
+        assert_eq!(silent(Whereto::Usual), BTreeMap::new());
+        assert_eq!(silent(Whereto::Origin), BTreeMap::new(), "a group of Redrive consumes it");
+        assert_eq!(silent(Whereto::Topic(topic("other"))), BTreeMap::from([(topic("other"), 1)]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where a letter is sent, and why it is not. Plain data in, plain data out: what topics there are is asked before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use redrive_core::{Origin, Topic};
@@ -115,6 +115,8 @@ pub struct Routes {
     pub shelves: BTreeMap<(Topic, String), Option<Topic>>,
     /// How many partitions topics have; none where there is no such topic.
     pub partitions: BTreeMap<Topic, Option<i32>>,
+    /// Topics that a group of Redrive consumes, as far as it can be known: it has a shelf for them.
+    pub consumed: BTreeSet<Topic>,
 }
 
 impl Routes {
@@ -152,6 +154,12 @@ impl Routes {
     pub fn partition(&self, route: &Route, letter: &Candidate) -> Option<i32> {
         let partitions = self.partitions.get(route.topic()).copied().flatten()?;
         partition(letter).filter(|partition| (0..partitions).contains(partition))
+    }
+
+    /// Whether somebody tells what becomes of a letter that goes there, as far as it can be known.
+    #[must_use]
+    pub fn is_heard(&self, route: &Route) -> bool {
+        route.is_told() || self.consumed.contains(route.topic())
     }
 
     /// Whether there is such a partition, as far as its topic was asked for. An offset below 0 is nowhere.
