@@ -8,6 +8,7 @@ use redrive::{Clock, Origin};
 use redrive_letters::query::Marks;
 use redrive_letters::{Query, Runs, State, Summary, Whole, export, query};
 
+use super::choice;
 use super::filter::Question;
 use super::place::{Opened, Place};
 use crate::exit::Exit;
@@ -56,7 +57,11 @@ impl Export {
             Err(exit) => return Ok(exit),
         };
         if self.follow {
-            return self.follow(opened, &query).await;
+            // Told to stop, it has done what it was asked for.
+            return tokio::select! {
+                exit = self.follow(opened, &query) => exit,
+                () = redrive::stop_signal() => Ok(Exit::Ok),
+            };
         }
         let exported = match self.all(&mut opened, &query).await {
             Ok(exported) => exported?,
@@ -64,7 +69,15 @@ impl Export {
         };
         screen::progress("");
         screen::say(&format!("{} exported", human::count(exported, "letter", "letters")));
-        Ok(if exported == 0 { Exit::NothingMatched } else { Exit::Ok })
+        let all_there = match choice::are_all_there(&opened.reached, &mut opened.index, &self.ids) {
+            Ok(all_there) => all_there,
+            Err(exit) => return Ok(exit),
+        };
+        Ok(match (exported, all_there) {
+            (0, _) => Exit::NothingMatched,
+            (_, false) => Exit::Partly,
+            (_, true) => Exit::Ok,
+        })
     }
 
     /// Those that are there, in the order in which they lie where they are whole.
