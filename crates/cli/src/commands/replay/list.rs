@@ -78,7 +78,7 @@ impl List {
                 screen::data(&format!("{all:#}\n"))?;
             }
             Output::Ndjson => {
-                screen::lines(jobs.into_iter().map(|job| format!("{}\n", export::job(job, now))))?
+                screen::lines(jobs.into_iter().map(|job| format!("{}\n", export::job(job, now))))?;
             }
         }
         Ok(Exit::Ok)
