@@ -59,8 +59,10 @@ impl Export {
         if self.follow {
             // Told to stop, it has done what it was asked for.
             return tokio::select! {
-                exit = self.follow(opened, &query) => exit,
+                // First, so that it is listened for before anything is written.
+                biased;
                 () = redrive::stop_signal() => Ok(Exit::Ok),
+                exit = self.follow(opened, &query) => exit,
             };
         }
         let exported = match self.all(&mut opened, &query).await {
