@@ -46,6 +46,11 @@ pub(super) struct Export {
 }
 
 impl Export {
+    /// Whether it goes on until it is told to stop, and so has done what it was asked for when it is.
+    pub(super) fn is_endless(&self) -> bool {
+        self.follow
+    }
+
     pub(super) async fn run(&self) -> io::Result<Exit> {
         let mut opened = match self.place.open().await {
             Ok(opened) => opened,
@@ -57,13 +62,7 @@ impl Export {
             Err(exit) => return Ok(exit),
         };
         if self.follow {
-            // Told to stop, it has done what it was asked for.
-            return tokio::select! {
-                // First, so that it is listened for before anything is written.
-                biased;
-                () = redrive::stop_signal() => Ok(Exit::Ok),
-                exit = self.follow(opened, &query) => exit,
-            };
+            return self.follow(opened, &query).await;
         }
         let exported = match self.all(&mut opened, &query).await {
             Ok(exported) => exported?,
