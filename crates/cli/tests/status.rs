@@ -221,6 +221,7 @@ async fn a_replay_that_stopped_half_way_is_told_until_it_goes_on() {
         ends: BTreeMap::new(),
         lanes: Vec::new(),
         announced: None,
+        silent: None,
         replays: BTreeMap::new(),
     };
     let chunk = selection.chunks()[0].clone();
@@ -228,7 +229,7 @@ async fn a_replay_that_stopped_half_way_is_told_until_it_goes_on() {
     let state = || Outgoing::to(redrive::pauses::topic()).partition(0);
     scene.publisher.publish(state().key(key).value(chunk)).await.unwrap();
     scene.publisher.publish(outgoing(&Key::Begun(id.clone()), &begun)).await.unwrap();
-    let mark = Mark { upto: 0, at, by: "ann@here".to_owned() };
+    let mark = Mark { upto: 0, at, by: "ann@here".to_owned(), ..Mark::default() };
     scene.publisher.publish(outgoing(&Key::Mark(id), &mark)).await.unwrap();
 
     let wrong = scene.wrong(&[]).await;

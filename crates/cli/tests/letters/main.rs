@@ -8,4 +8,5 @@ mod ground;
 mod groups;
 mod killed;
 mod lanes;
+mod replayed;
 mod told;

@@ -34,6 +34,15 @@ async fn foreign(cluster: &Cluster) {
     publisher.publish(letter).await.unwrap();
 }
 
+/// Whether the document has every member of an answer in the schema of this name.
+fn is_told(process: &Process, name: &str, answer: &Value) {
+    let (_, document) = process.json("/api/v1/openapi.json");
+    let told = &document["components"]["schemas"][name]["properties"];
+    for member in answer.as_object().unwrap().keys() {
+        assert!(told[member].is_object(), "{name} has no {member}: {told}");
+    }
+}
+
 fn listed(process: &Process, query: &str) -> Vec<Value> {
     let (status, body) = process.json(&format!("/api/v1/letters{query}"));
     if status == 503 {
@@ -72,6 +81,9 @@ async fn letters_are_listed_page_by_page_shown_counted_and_their_payloads_are_as
     let (status, shown) = process.json(&path);
     assert_eq!((status, &shown["payload"], &shown["state"]), (200, &"7".into(), &"open".into()), "{shown}");
     assert!(shown["same_error"].as_array().unwrap().len() >= 10, "{shown}");
+    is_told(&process, "letter", one);
+    is_told(&process, "letter_in_full", &shown);
+    is_told(&process, "letters", &process.json("/api/v1/letters").1);
     let odd = &listed(&process, "?key=odd")[0];
     let path = format!("/api/v1/letters/{}/payload", odd["id"].as_str().unwrap());
     let (status, head, body) = process.ask("GET", &path, "", "");
@@ -81,6 +93,8 @@ async fn letters_are_listed_page_by_page_shown_counted_and_their_payloads_are_as
 
     let (_, groups) = process.json("/api/v1/groups?topic=orders");
     assert_eq!(groups["groups"][0]["open"], 25, "{groups}");
+    is_told(&process, "group", &groups["groups"][0]);
+    is_told(&process, "groups", &groups);
     let id = groups["groups"][0]["id"].as_str().unwrap();
     let said = process.post(&format!("/api/v1/groups/{id}"), &json!({ "state": "muted", "reason": "known" }));
     assert_eq!((said.0, &said.1["state"]), (200, &"muted".into()), "{said:?}");
@@ -94,6 +108,7 @@ async fn letters_are_listed_page_by_page_shown_counted_and_their_payloads_are_as
     assert_eq!(resolve(true), (200, json!({ "would_resolve": 2 })));
     let (status, done) = resolve(false);
     assert_eq!((status, &done["resolved"]), (200, &2.into()), "{done}");
+    is_told(&process, "resolved", &done);
     assert_eq!(listed(&process, "?topic=orders&limit=100").len(), 23);
     assert_eq!(listed(&process, "?state=resolved").len(), 2);
     assert_eq!(resolve(false).0, 404, "none of them is open");
@@ -119,11 +134,13 @@ async fn a_replay_is_begun_over_http_and_its_outcome_is_seen() {
     let wanted = json!({ "query": { "topic": "orders" }, "rate": "500/s", "canary": 5, "reason": "fixed" });
     let (status, begun) = process.post("/api/v1/replays", &wanted);
     assert_eq!((status, &begun["letters"]), (202, &30.into()), "{begun}");
+    is_told(&process, "plan", &begun);
     let id = begun["id"].as_str().unwrap().to_owned();
     let job = || process.json(&format!("/api/v1/replays/{id}")).1;
     until("all are handled", || job()["handled"] == 30).await;
     until("it has ended", || job()["state"] == "finished" && job()["runs_here"] == false).await;
     until("none is open", || listed(&process, "").is_empty()).await;
+    is_told(&process, "replay", &job());
     let replayed = listed(&process, "?state=replayed");
     assert!(replayed.len() == 30 && replayed.iter().all(|one| one["job"] == id), "{replayed:?}");
     let (status, said) = process.post(&format!("/api/v1/replays/{id}/pause"), &json!({}));
@@ -148,6 +165,12 @@ async fn a_replay_is_paused_resumed_and_cancelled_over_http() {
         assert_eq!(status, 200, "{job}");
         job["state"].as_str().unwrap().to_owned()
     };
+    let held = process.post("/api/v1/replays", &wanted);
+    let told = held.1["detail"].as_str().unwrap();
+    assert!(
+        held.0 == 409 && told.contains(&format!("job {id} of ")) && told.contains("it is running"),
+        "{held:?}"
+    );
     assert_eq!(change("pause"), "paused");
     assert_eq!(change("resume"), "running");
     assert_eq!(change("cancel"), "cancelled");
@@ -167,11 +190,13 @@ async fn what_waits_is_listed_and_ordered_about() {
     stage.send_many("orders", 0..3, 3).await;
     let waiting = || process.json("/api/v1/delayed?topic=orders").1["records"].as_array().unwrap().clone();
     until("all wait", || waiting().len() == 3).await;
+    is_told(&process, "waiting", &waiting()[0]);
     let order = |number: usize, what: &str, body: &Value| {
         process.post(&format!("/api/v1/delayed/orders/0/{number}/{what}?group=billing"), body)
     };
     let later = order(0, "reschedule", &json!({ "due": "3h" }));
     assert_eq!((later.0, &later.1["outcome"]), (200, &"due".into()), "{later:?}");
+    is_told(&process, "ordered", &later.1);
     let bad = order(0, "reschedule", &json!({}));
     assert!(bad.0 == 400 && bad.1["detail"].as_str().unwrap().contains("`due` is missing"), "{bad:?}");
     let gone = order(1, "cancel", &json!({ "reason": "withdrawn" }));
@@ -219,6 +244,8 @@ async fn a_wrong_question_is_answered_with_what_is_wrong_and_what_mends_it() {
         ("/api/v1/replays", json!({ "all": true }), 400, "`reason`"),
         ("/api/v1/replays", json!({ "all": true, "rate": "fast" }), 400, "is not a rate"),
         ("/api/v1/replays", json!({ "all": true, "rate": "50" }), 400, "write 50/s"),
+        ("/api/v1/replays", json!({ "all": true, "max_failed": "200%" }), 400, "from 0% to 100%; write 10%"),
+        ("/api/v1/replays", json!({ "all": true, "canary_wait": "long" }), 400, "write 30s, 5m or 1h"),
         ("/api/v1/replays", json!({ "query": { "header": "a=b" }, "reason": "x" }), 404, "no letter matches"),
         ("/api/v1/replays", json!({ "query": { "colour": "red" } }), 400, "`colour`"),
         ("/api/v1/replays", json!({ "all": true, "quickly": 1, "reason": "x" }), 400, "`quickly`"),
@@ -240,6 +267,8 @@ async fn a_wrong_question_is_answered_with_what_is_wrong_and_what_mends_it() {
     assert_eq!(process.ask("DELETE", "/api/v1/letters", "", "").0, 405);
     let (status, document) = process.json("/api/v1/openapi.json");
     assert_eq!((status, &document["openapi"]), (200, &"3.1.0".into()));
+    let letters = "/paths/~1api~1v1~1letters/get/responses/200/content/application~1json/schema/$ref";
+    assert_eq!(document.pointer(letters), Some(&"#/components/schemas/letters".into()));
     process.stop().await;
 }
 

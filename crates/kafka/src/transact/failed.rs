@@ -42,6 +42,23 @@ pub enum TransactionFailed {
 }
 
 impl TransactionFailed {
+    /// Whether it was undone because the broker does not accept a record, whichever, and never will: one without a
+    /// key for a topic that is compacted, one whose time is too far off, one that a policy forbids.
+    #[must_use]
+    pub fn is_for_good(&self) -> bool {
+        let Self::Aborted(error) = self else { return false };
+        matches!(
+            error.rdkafka_error_code(),
+            Some(
+                Code::InvalidRecord
+                    | Code::InvalidDifferentRecord
+                    | Code::InvalidTimestamp
+                    | Code::PolicyViolation
+                    | Code::UnsupportedForMessageFormat
+            )
+        )
+    }
+
     /// Whether the producer is of no use any more. If nobody else can have its transactional id, renewing it
     /// harms nobody: then it was the broker that fenced it off, by ending a transaction that took too long.
     #[must_use]

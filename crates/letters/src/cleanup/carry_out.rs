@@ -26,6 +26,9 @@ pub struct Done {
     pub letters: u64,
     /// Those of them that have a tombstone now: Kafka removes them when it compacts the topic.
     pub tombstones: u64,
+    /// Those of them in compacted topics that have none: they are not filed under their origins, and it would remove
+    /// others with them.
+    pub without: u64,
     /// Those that a replay is about to send, which were left alone.
     pub held: u64,
 }
@@ -48,7 +51,7 @@ pub async fn carry_out(
     }
     let compacted = compacted(settings, &free).await?;
     let job = freeze(settings, clock, wanted, &free, followed).await?;
-    let (walk, mut upto, mut tombstones) = (Walk::new(settings)?, 0_u64, 0_u64);
+    let (walk, mut upto, mut tombstones, mut without) = (Walk::new(settings)?, 0_u64, 0_u64, 0_u64);
     for batch in free.chunks(LETTERS) {
         let mut records = Vec::new();
         for run in batch.chunk_by(|one, other| one.topic == other.topic && one.partition == other.partition) {
@@ -57,15 +60,17 @@ pub async fn carry_out(
             }
         }
         tombstones += records.len() as u64;
+        let in_compacted = batch.iter().filter(|letter| compacted.contains(&letter.topic)).count() as u64;
+        without += in_compacted.saturating_sub(records.len() as u64);
         upto += batch.len() as u64;
-        let mark = Mark { upto, at: clock.now().wall.millis(), by: wanted.by.clone() };
+        let mark = Mark { upto, at: clock.now().wall.millis(), by: wanted.by.clone(), ..Mark::default() };
         records.push(outgoing(&Key::Mark(job.id().clone()), &mark));
         job.grip.write(records).await?;
     }
     job.grip.end(clock, Ending::Finished, &wanted.by, upto, Vec::new()).await?;
     forget_when_possible(settings, &job.followed.state, clock.now().wall).await;
     let held = letters.len() as u64 - upto.min(letters.len() as u64);
-    Ok(Some(Done { job: job.id().clone(), letters: upto, tombstones, held }))
+    Ok(Some(Done { job: job.id().clone(), letters: upto, tombstones, without, held }))
 }
 
 /// Deletes what a cut says; where the partition begins then.

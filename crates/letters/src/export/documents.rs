@@ -56,15 +56,15 @@ pub fn bar(bar: &Bar) -> Value {
     value
 }
 
-/// A job.
+/// A job, as it stands now.
 #[must_use]
-pub fn job(job: &Job) -> Value {
+pub fn job(job: &Job, now: Timestamp) -> Value {
     let counts = job.counts();
     let begun = &job.begun;
     json!({
         "id": job.id.as_str(),
         "kind": begun.kind.name(),
-        "state": job.standing().name(),
+        "state": job.standing_at(now).name(),
         "by": begun.by,
         "reason": begun.reason,
         "began": moment(begun.time()),
@@ -80,6 +80,7 @@ pub fn job(job: &Job) -> Value {
         "dropped": counts.dropped,
         "refused": counts.refused,
         "unheard": counts.unheard(),
+        "silent": job.silent(),
         "wish": job.wish,
         "end": job.end,
     })
@@ -87,8 +88,8 @@ pub fn job(job: &Job) -> Value {
 
 /// A job, and what became of each letter that did not go well: of the first of them, and why.
 #[must_use]
-pub fn job_in_full(one: &Job) -> Value {
-    let mut value = job(one);
+pub fn job_in_full(one: &Job, now: Timestamp) -> Value {
+    let mut value = job(one, now);
     let not_well = (0..).zip(one.selection.iter()).filter_map(|(number, letter)| {
         let what = one.outcome(number).filter(|what| *what != What::Handled)?;
         Some(json!({
@@ -118,6 +119,7 @@ pub fn plan(plan: &Plan, matched: usize) -> Value {
         "would_send": plan.letters.len(),
         "to": list(routes),
         "left_out": list(left_out),
+        "unheard": list(plan.silent.iter().map(|(topic, count)| (topic.to_string(), *count)).collect()),
         "ahead_of_leaders": plan.ahead,
         "leaders_missing": plan.leaders.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>(),
     })

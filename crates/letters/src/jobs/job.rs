@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
+use std::time::Duration;
 
 use redrive_core::Timestamp;
 
-use super::value::{Begun, End, Ending, Kind, Mark, Outcome, Turn, Want, What, Wish};
+use super::value::{Begun, End, Ending, Kind, Mark, Outcome, Turn, Want, What, Whereto, Wish};
 use super::{JobId, Selection};
+use crate::fingerprint::normalised;
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,8 +39,10 @@ pub struct Job {
 /// How a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has letters left and may go on; whether a process does is not known.
+    /// It has letters left and may go on.
     Running,
+    /// The same, and the process that went on with it is gone: somebody has to resume it.
+    Interrupted,
     /// Somebody wants it to wait.
     Paused,
     /// Somebody wants it to end.
@@ -53,6 +57,7 @@ impl Standing {
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Interrupted => "interrupted",
             Self::Paused => "paused",
             Self::Cancelling => "cancelling",
             Self::Ended(Ending::Finished) => "finished",
@@ -61,6 +66,10 @@ impl Standing {
         }
     }
 }
+
+/// A process that goes on with a job says so at least so often; after so long it is taken for gone.
+pub(crate) const ALIVE: Duration = Duration::from_secs(5);
+const GONE: Duration = Duration::from_secs(30);
 
 /// What became of a job's letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -181,7 +190,17 @@ impl Job {
         }
     }
 
-    /// How it stands.
+    /// How it stands by now: nothing may have been heard of its process for long, or it said that it stops.
+    #[must_use]
+    pub fn standing_at(&self, now: Timestamp) -> Standing {
+        let is_gone = self.mark.stopped || now.since(self.last_heard()) >= GONE;
+        match self.standing() {
+            Standing::Running if is_gone => Standing::Interrupted,
+            standing => standing,
+        }
+    }
+
+    /// How it stands; whether a process goes on with it is not looked at.
     #[must_use]
     pub fn standing(&self) -> Standing {
         match (&self.end, self.wish.as_ref().map(|wish| wish.want)) {
@@ -225,13 +244,15 @@ impl Job {
         self.again.get(&number).map(String::as_str)
     }
 
-    /// Why letters were left out, not taken or failed again, and how many of the first of them for each reason.
+    /// Why letters were left out, not taken or failed again, and how many of the first of them for each reason. Those
+    /// that differ by a number or a name only are one, in the words of the first.
     #[must_use]
     pub fn whys(&self) -> BTreeMap<&str, u64> {
-        self.whys.values().fold(BTreeMap::new(), |mut counts, why| {
-            *counts.entry(why.as_str()).or_default() += 1;
-            counts
-        })
+        let mut alike: BTreeMap<String, (&str, u64)> = BTreeMap::new();
+        for why in self.whys.values() {
+            alike.entry(normalised(why)).or_insert((why.as_str(), 0)).1 += 1;
+        }
+        alike.into_values().collect()
     }
 
     /// Something else was told of a letter.
@@ -269,7 +290,31 @@ impl Job {
     #[must_use]
     pub fn last_heard(&self) -> Timestamp {
         let wish = self.wish.as_ref().map_or(0, |wish| wish.at);
-        Timestamp::from_millis(self.begun.at.max(self.mark.at).max(wish))
+        let alive = self.mark.alive.unwrap_or(0);
+        Timestamp::from_millis(self.begun.at.max(self.mark.at).max(alive).max(wish))
+    }
+
+    /// How many of its letters go where nothing is heard of them.
+    #[must_use]
+    pub fn silent(&self) -> u64 {
+        let all = match self.begun.to {
+            Whereto::Usual | Whereto::Retry => 0,
+            Whereto::Origin | Whereto::Topic(_) => self.begun.letters,
+        };
+        self.begun.silent.unwrap_or(all)
+    }
+
+    /// Whether all was sent or given up, and all was heard of that is ever heard of.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.end.is_some() && self.counts().unheard() <= self.silent()
+    }
+
+    /// That it goes on, by whom, when and why: where it waits because of its first letters, whatever becomes of those.
+    #[must_use]
+    pub fn go_on(&self, by: &str, at: Timestamp, why: &str) -> Wish {
+        let canary = self.wish.as_ref().is_some_and(|wish| wish.canary);
+        Wish { want: Want::Run, by: by.to_owned(), at: at.millis(), why: why.to_owned(), canary }
     }
 
     /// Whether it sends letters, so that no other may while it holds them.

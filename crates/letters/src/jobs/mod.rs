@@ -12,6 +12,7 @@ mod hand_over;
 mod job;
 mod key;
 mod selection;
+mod story;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -23,9 +24,11 @@ pub use follow::{Followed, outgoing};
 
 pub(crate) use forget::forget_when_possible;
 pub use forget::{REMEMBERED, forget_old};
+pub(crate) use job::ALIVE;
 pub use job::{Counts, Job, Standing};
 pub use key::{BadJobId, JobId, Key};
 pub use selection::{BadSelection, Selection};
+pub use story::{Chapter, story};
 pub use turns::Unread;
 pub(crate) use turns::{NoTurn, READ_BACK, take_turn};
 pub use value::{

@@ -39,13 +39,14 @@ impl Log {
             ends: BTreeMap::from([("a/0".to_owned(), 7)]),
             lanes: Vec::new(),
             announced: None,
+            silent: Some(2),
             replays: BTreeMap::from([(1, 3)]),
         };
         self.put(&Key::Begun(id.clone()), Some(value::write(&begun)));
     }
 
     fn mark(&mut self, id: &JobId, upto: u64) {
-        let mark = Mark { upto, at: 6, by: "here".into() };
+        let mark = Mark { upto, at: 6, by: "here".into(), ..Mark::default() };
         self.put(&Key::Mark(id.clone()), Some(value::write(&mark)));
     }
 
@@ -128,7 +129,7 @@ fn written(deeds: &[Deed]) -> Log {
             }
             Deed::Mark { job: number, upto } if begun.contains_key(&number) => log.mark(&job(number), upto),
             Deed::Wish { job: number, want } if begun.contains_key(&number) => {
-                let wish = Wish { want, by: "bob".into(), at: 8, why: "so".into() };
+                let wish = Wish { want, by: "bob".into(), at: 8, why: "so".into(), canary: false };
                 log.put(&Key::Wish(job(number)), Some(value::write(&wish)));
             }
             Deed::End { job: number } if begun.contains_key(&number) => log.end(&job(number), 3),
@@ -259,6 +260,23 @@ fn what_became_of_letters_is_counted() {
     assert_eq!((counts, counts.unheard()), (wanted, 2), "what is beyond the mark was not sent");
     assert_eq!(counts.failed_share().map(f64::round), Some(67.0));
     assert!(!state.job(&id).unwrap().has_done(3), "skipped");
+}
+
+#[test]
+fn reasons_that_differ_by_a_number_only_are_one_with_a_count() {
+    let mut log = Log::default();
+    let id = job(1);
+    log.begin(&id, Kind::Replay, &letters(0..10));
+    log.mark(&id, 10);
+    for (number, why) in [(0, "no customer 17"), (1, "no customer 4"), (2, "timed out"), (3, "no customer 5")]
+    {
+        let why = Some(why.to_owned());
+        let outcome = Outcome { what: What::Buried, at: 1, by: "one".into(), letter: None, why };
+        log.put(&Key::Outcome(id.clone(), number), Some(value::write(&outcome)));
+    }
+    let state = log.folded();
+    let whys: Vec<_> = state.job(&id).unwrap().whys().into_iter().collect();
+    assert_eq!(whys, [("no customer 17", 3), ("timed out", 1)]);
 }
 
 #[test]

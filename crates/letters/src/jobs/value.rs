@@ -79,6 +79,10 @@ pub struct Begun {
     /// The job that announced them, where that is not this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<JobId>,
+    /// How many letters go to topics that no worker of Redrive is known to consume: nothing is heard of those. None
+    /// if whoever began it did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent: Option<u64>,
     /// How often letters were sent back before, by number, where it was more often than they and the jobs that
     /// sent them tell: another letter of the same record was.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -94,6 +98,9 @@ pub struct Options {
     /// So many first, and the others only when those went well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<u64>,
+    /// How long to wait for what becomes of those, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary_wait_ms: Option<u64>,
     /// It pauses when more of a hundred fail again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failed: Option<f64>,
@@ -121,6 +128,12 @@ pub struct Mark {
     /// By which process.
     #[serde(default)]
     pub by: String,
+    /// When the process that goes on with it last said that it is there, in epoch milliseconds, where that is later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alive: Option<i64>,
+    /// Whether that process has stopped, and nobody goes on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// What somebody wants of a job.
@@ -135,6 +148,10 @@ pub struct Wish {
     /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// Whether it is about the first letters: that it waits because of them, or that it goes on whatever becomes of
+    /// them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub canary: bool,
 }
 
 /// What may be wanted of a job.

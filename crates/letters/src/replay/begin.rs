@@ -120,7 +120,8 @@ async fn try_to_begin(
             return Ok(Start::Nothing(plan));
         }
         let replays = before::numbered(&plan.letters, &more);
-        let job = write_down(settings, clock, wanted, (&plan.letters, replays), followed).await?;
+        let silent = plan.silent.values().sum();
+        let job = write_down(settings, clock, wanted, (&plan.letters, replays, silent), followed).await?;
         let order = job.followed.state.job(job.id()).map(|job| job.order);
         let held = job.followed.state.held(&plan.letters, order);
         if held.values().all(|hold| hold.sent && wanted.options.again) {
@@ -142,14 +143,14 @@ pub(crate) async fn freeze(
     letters: &[Origin],
     followed: Followed,
 ) -> Result<Held, Error> {
-    write_down(settings, clock, wanted, (letters, BTreeMap::new()), followed).await
+    write_down(settings, clock, wanted, (letters, BTreeMap::new(), 0), followed).await
 }
 
 async fn write_down(
     settings: &Settings,
     clock: &Clock,
     wanted: &Wanted,
-    (letters, replays): (&[Origin], BTreeMap<u64, u32>),
+    (letters, replays, silent): (&[Origin], BTreeMap<u64, u32>, u64),
     mut followed: Followed,
 ) -> Result<Held, Error> {
     let id = new_id();
@@ -166,6 +167,7 @@ async fn write_down(
         options: wanted.options.clone(),
         ends: ends(settings, letters).await?,
         lanes: wanted.lanes.iter().flat_map(|(_, lanes)| lanes.clone()).collect(),
+        silent: Some(silent),
         announced: wanted.lanes.as_ref().map(|(job, _)| job.clone()),
         replays,
     };
@@ -277,10 +279,10 @@ impl Grip {
         self.write(records).await
     }
 
-    /// Has it wait, and says why.
-    pub(crate) async fn pause(&self, clock: &Clock, by: &str, why: &str) -> Result<(), Error> {
+    /// Has it wait, and says why: because of its first letters, maybe.
+    pub(crate) async fn pause(&self, clock: &Clock, by: &str, why: &str, canary: bool) -> Result<(), Error> {
         let at = clock.now().wall.millis();
-        let wish = Wish { want: Want::Pause, by: by.to_owned(), at, why: why.to_owned() };
+        let wish = Wish { want: Want::Pause, by: by.to_owned(), at, why: why.to_owned(), canary };
         self.write(vec![outgoing(&Key::Wish(self.id.clone()), &wish)]).await
     }
 

@@ -70,11 +70,12 @@ impl Index {
             let source = sources.entry(source).or_insert_with(|| source.parse().ok()).clone();
             // Where the source is not known, the letter topic stands for it.
             let source = source.filter(|source| *source != at.topic);
-            let origin = source.zip(partition).zip(offset);
+            let origin = source.clone().zip(partition).zip(offset);
             candidates.push(Candidate {
                 at,
                 dialect: kind.dialect,
                 origin: origin.map(|((topic, partition), offset)| Origin { topic, partition, offset }),
+                source: source.map(|topic| (topic, partition)),
                 group: kind.failure.consumer.clone(),
                 replays: replays.unwrap_or(0),
                 others,

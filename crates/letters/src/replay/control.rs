@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use redrive::{Clock, Settings};
+use redrive_core::{Origin, Timestamp};
 use redrive_kafka::{Publisher, Publishing};
 
 use super::Error;
 use super::begin::take_over;
-use crate::jobs::{Ending, Followed, Job, JobId, Key, State, Want, Wish, outgoing};
+use crate::jobs::{Counts, Ending, Followed, Job, JobId, Key, State, Want, Wish, outgoing};
 
 /// How long a process that runs a job may take to end it when that is wanted.
 const HEED: Duration = Duration::from_secs(5);
@@ -28,6 +29,28 @@ pub fn find<'a>(state: &'a State, begins: &'a str) -> Result<&'a Job, Error> {
     }
 }
 
+/// The jobs that are about to send some of these letters, and how many each; the earliest first.
+#[must_use]
+pub fn holders<'a>(state: &'a State, letters: &[Origin]) -> Vec<(&'a Job, u64)> {
+    let held = state.held(letters, None);
+    let count = |job: &Job| held.values().filter(|hold| !hold.sent && hold.job == job.id).count() as u64;
+    let jobs = state.jobs().into_iter().map(|job| (job, count(job)));
+    jobs.filter(|(_, letters)| *letters > 0).collect()
+}
+
+/// A job that has letters which somebody else asks for, in words.
+#[must_use]
+pub fn held_by(job: &Job, letters: u64, now: Timestamp) -> String {
+    let Counts { letters: all, .. } = job.counts();
+    format!(
+        "job {} of {} has {letters} of the letters that match; it is {}, with {} of {all} dealt with",
+        job.id,
+        job.begun.by,
+        job.standing_at(now).name(),
+        job.mark.upto,
+    )
+}
+
 /// Writes down what is wanted of a job. The process that runs it heeds that within moments.
 pub async fn wish(settings: &Settings, id: &JobId, wish: &Wish) -> Result<(), Error> {
     let publisher = Publisher::new(settings, &Publishing::default())?;
@@ -44,7 +67,7 @@ pub async fn cancel(
     why: &str,
 ) -> Result<Job, Error> {
     let at = clock.now().wall.millis();
-    let wanted = Wish { want: Want::Cancel, by: by.to_owned(), at, why: why.to_owned() };
+    let wanted = Wish { want: Want::Cancel, by: by.to_owned(), at, why: why.to_owned(), canary: false };
     wish(settings, id, &wanted).await?;
     let mut followed = Followed::read(settings).await?;
     let has_ended = |state: &State| state.job(id).is_some_and(|job| job.end.is_some());
@@ -64,7 +87,8 @@ pub async fn cancel(
     followed.state.job(id).cloned().ok_or_else(|| Error::NoJob(id.to_string()))
 }
 
-/// Waits until something was heard of everything that a job sent, or nothing more comes in time. `tell` is called
+/// Waits until a job has ended and something was heard of everything that is ever heard of, or nothing more comes in
+/// time. `tell` is called
 /// with the job each time something was heard.
 pub async fn listen(
     settings: &Settings,
@@ -80,7 +104,7 @@ pub async fn listen(
         let job = followed.state.job(id).ok_or_else(|| Error::NoJob(id.to_string()))?;
         tell(job);
         let left = deadline.saturating_sub(clock.now().steady);
-        if job.counts().unheard() == 0 && job.end.is_some() || left.is_zero() {
+        if job.is_over() || left.is_zero() {
             return Ok(job.clone());
         }
         followed.until(clock, TURN.min(left), |_| false).await?;

@@ -17,6 +17,8 @@ pub struct Destinations {
     /// Shelves that are not called as they usually are, by source topic and group.
     named: BTreeMap<(Topic, String), Topic>,
     routes: Routes,
+    /// All topics that are called like shelves, once they were asked for.
+    shelves: Option<Vec<Topic>>,
 }
 
 impl Destinations {
@@ -26,8 +28,9 @@ impl Destinations {
         to: Whereto,
         named: BTreeMap<(Topic, String), Topic>,
     ) -> Result<Self, Error> {
-        let routes = Routes { to: Some(to), ..Routes::default() };
-        Ok(Self { admin: Admin::new(settings)?, named, routes })
+        let consumed = named.keys().map(|(topic, _)| topic.clone()).collect();
+        let routes = Routes { to: Some(to), consumed, ..Routes::default() };
+        Ok(Self { admin: Admin::new(settings)?, named, routes, shelves: None })
     }
 
     /// What is known.
@@ -39,16 +42,22 @@ impl Destinations {
     /// Whether nothing has to be asked for this letter.
     #[must_use]
     pub fn knows(&self, letter: &Candidate) -> bool {
-        let Routes { to, shelves, partitions } = &self.routes;
+        let Routes { to, shelves, partitions, .. } = &self.routes;
         if let Some(Whereto::Topic(topic)) = to
             && !partitions.contains_key(topic)
         {
             return false;
         }
-        let Some(origin) = &letter.origin else { return true };
-        let pair = |group: &String| shelves.contains_key(&(origin.topic.clone(), group.clone()));
+        let Some((source, _)) = &letter.source else { return true };
+        let pair = |group: &String| shelves.contains_key(&(source.clone(), group.clone()));
         let has_shelf = letter.dialect == Dialect::Redrive;
-        partitions.contains_key(&origin.topic) && (!has_shelf || letter.group.as_ref().is_none_or(pair))
+        partitions.contains_key(source) && (!has_shelf || letter.group.as_ref().is_none_or(pair))
+    }
+
+    /// Whether there is no such partition, as it is now.
+    pub(super) async fn lacks(&self, topic: &Topic, partition: i32) -> Result<bool, Error> {
+        let found = self.admin.outline(std::slice::from_ref(topic)).await?;
+        Ok(found.get(topic).is_none_or(|state| !(0..state.partitions).contains(&partition)))
     }
 
     /// Asks for what these letters need and is not known.
@@ -59,12 +68,12 @@ impl Destinations {
             Some(Whereto::Usual | Whereto::Retry | Whereto::Origin) | None => None,
         });
         for letter in letters {
-            let Some(origin) = &letter.origin else { continue };
-            if !topics.contains(&origin.topic) {
-                topics.insert(origin.topic.clone());
+            let Some((source, _)) = &letter.source else { continue };
+            if !topics.contains(source) {
+                topics.insert(source.clone());
             }
             let (Dialect::Redrive, Some(group)) = (letter.dialect, &letter.group) else { continue };
-            let pair = (origin.topic.clone(), group.clone());
+            let pair = (source.clone(), group.clone());
             if !self.routes.shelves.contains_key(&pair) && !pairs.contains_key(&pair) {
                 let usual = || derived(&pair.0, &pair.1, Purpose::Shelf).ok();
                 let shelf = self.named.get(&pair).cloned().or_else(usual);
@@ -74,6 +83,7 @@ impl Destinations {
         }
         topics.retain(|topic| !self.routes.partitions.contains_key(topic));
         let topics: Vec<Topic> = topics.into_iter().collect();
+        self.learn_who_consumes(&topics).await?;
         let found = self.admin.outline(&topics).await?;
         for topic in topics {
             let partitions = found.get(&topic).map(|state| state.partitions);
@@ -83,6 +93,27 @@ impl Destinations {
             let is_there = |shelf: &Topic| self.routes.partitions.get(shelf).copied().flatten().is_some();
             self.routes.shelves.insert(pair, shelf.filter(is_there));
         }
+        Ok(())
+    }
+
+    /// A topic with a shelf is consumed by a group of Redrive, or was.
+    async fn learn_who_consumes(&mut self, topics: &[Topic]) -> Result<(), Error> {
+        if topics.is_empty() {
+            return Ok(());
+        }
+        if self.shelves.is_none() {
+            let all = self.admin.topics().await?;
+            self.shelves = Some(all.into_iter().filter(|topic| topic.as_str().ends_with(".shelf")).collect());
+        }
+        let shelves = self.shelves.as_deref().unwrap_or_default();
+        let has_shelf = |topic: &&Topic| {
+            let begins = format!("{topic}.");
+            // `TOPIC.GROUP.shelf`: something has to be between.
+            shelves.iter().any(|shelf| {
+                shelf.as_str().starts_with(&begins) && shelf.as_str().len() > begins.len() + ".shelf".len()
+            })
+        };
+        self.routes.consumed.extend(topics.iter().filter(has_shelf).cloned());
         Ok(())
     }
 }

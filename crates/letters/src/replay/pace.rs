@@ -1,10 +1,26 @@
 //! What a job does next, from what was sent and what was heard: goes on, waits, or pauses because too many fail
 //! again. Plain data in, plain data out.
 
+use std::str::FromStr;
+
 use crate::jobs::{Counts, Options, Want};
 
 /// It pauses when more of a hundred fail again, unless something else is said.
 pub const MAX_FAILED: f64 = 20.0;
+
+/// A share of a hundred, as people write it: `10%`, or `10`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+        let good = number.ok().filter(|number| (0.0..=100.0).contains(number));
+        good.map(Self).ok_or_else(|| format!("`{text}` is not a share from 0% to 100%; write 10%"))
+    }
+}
 
 /// So many must be heard of before a share of them says anything.
 const SAMPLE: u64 = 20;
@@ -24,6 +40,8 @@ pub struct Seen {
     pub want: Option<Want>,
     /// Whether the first ones took longer to be heard of than anybody wants to wait.
     pub is_late: bool,
+    /// Whether somebody lets it go on whatever becomes of the first ones.
+    pub is_let_go: bool,
 }
 
 /// What to do.
@@ -37,6 +55,8 @@ pub enum Next {
     Hold,
     /// Stop here and say why, so that somebody looks.
     Pause(String),
+    /// The same, because of the first ones.
+    PauseAtFirst(String),
     /// End here: somebody wants it so.
     Cancel,
     /// All is sent.
@@ -61,7 +81,7 @@ pub fn next(seen: &Seen, options: &Options) -> Next {
         return Next::Send(canary);
     }
     // Once they are passed, nobody waits for them any more.
-    if seen.upto == canary && canary > 0 {
+    if seen.upto == canary && canary > 0 && !seen.is_let_go {
         let failed = seen.canary.failed();
         let heard = seen.canary.handled + failed;
         // By what was sent, not by what was read back of that, which may be behind.
@@ -69,13 +89,13 @@ pub fn next(seen: &Seen, options: &Options) -> Next {
         let share = seen.canary.failed_share().unwrap_or(0.0);
         let is_news = failed > seen.known.failed();
         if share > most && is_news && unheard == 0 {
-            return Next::Pause(format!("{failed} of the first {heard} failed again"));
+            return Next::PauseAtFirst(format!("{failed} of the first {heard} failed again"));
         }
         match (unheard, seen.is_late) {
             (0, _) => {}
             (_, false) => return Next::Listen,
             (unheard, true) => {
-                return Next::Pause(format!("nothing was heard of {unheard} of the first {canary}"));
+                return Next::PauseAtFirst(format!("nothing was heard of {unheard} of the first {canary}"));
             }
         }
     }
@@ -112,11 +132,14 @@ mod tests {
         assert_eq!(next(&behind, &options), Next::Listen, "what was sent is not read back yet");
         assert_eq!(next(&heard(20, 18, 2), &options), Next::Send(1_000));
         let failed = heard(20, 17, 3);
-        assert_eq!(next(&failed, &options), Next::Pause("3 of the first 20 failed again".to_owned()));
+        assert_eq!(next(&failed, &options), Next::PauseAtFirst("3 of the first 20 failed again".to_owned()));
         let known = Seen { known: failed.counts, ..failed };
         assert_eq!(next(&known, &options), Next::Send(1_000), "whoever lets it go on knows of them");
         let late = Seen { is_late: true, ..heard(20, 5, 0) };
-        assert_eq!(next(&late, &options), Next::Pause("nothing was heard of 15 of the first 20".to_owned()));
+        let why = "nothing was heard of 15 of the first 20".to_owned();
+        assert_eq!(next(&late, &options), Next::PauseAtFirst(why));
+        let let_go = Seen { is_let_go: true, ..late };
+        assert_eq!(next(&let_go, &options), Next::Send(1_000), "somebody knows that, and lets it go on");
     }
 
     #[test]
@@ -127,6 +150,14 @@ mod tests {
         let told = Next::Pause("26 of 126 failed again".to_owned());
         assert_eq!(next(&heard(500, 100, 26), &options), told);
         assert_eq!(next(&heard(1_000, 0, 1_000), &options), Next::Done, "nothing is left to hold back");
+    }
+
+    #[test]
+    fn a_share_is_of_a_hundred() {
+        assert_eq!(("10%".parse(), "2.5".parse()), (Ok(Share(10.0)), Ok(Share(2.5))));
+        for text in ["200%", "-1", "many", "", "NaN"] {
+            assert!(text.parse::<Share>().unwrap_err().contains("write 10%"), "{text}");
+        }
     }
 
     #[test]

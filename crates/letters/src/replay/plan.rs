@@ -24,6 +24,8 @@ pub struct Plan {
     pub leaders: BTreeSet<Origin>,
     /// How many go though the letters that they followed do not.
     pub ahead: u64,
+    /// How many go to topics that no worker of Redrive is known to consume, so that nothing is heard of them.
+    pub silent: BTreeMap<Topic, u64>,
 }
 
 impl Plan {
@@ -55,6 +57,9 @@ impl Plan {
                     Why::Behind
                 }
                 Ok(route) => {
+                    if !routes.is_heard(&route) {
+                        *plan.silent.entry(route.topic().clone()).or_default() += 1;
+                    }
                     *plan.routes.entry(route).or_default() += 1;
                     plan.ahead += u64::from(!missing.is_empty());
                     if leaders.contains(&letter.at) {
@@ -140,6 +145,7 @@ mod tests {
             at: Origin { topic: topic("orders.g.dlq"), partition: 0, offset: at },
             dialect: Dialect::Redrive,
             origin: Some(Origin { topic: topic("orders"), partition, offset: origin }),
+            source: Some((topic("orders"), Some(partition))),
             group: Some("g".to_owned()),
             replays: 0,
             others: Vec::new(),
@@ -153,6 +159,7 @@ mod tests {
             to: Some(to),
             shelves: BTreeMap::from([((topic("orders"), "g".to_owned()), Some(topic("orders.g.shelf")))]),
             partitions: ["orders", "orders.g.shelf", "other"].map(|name| (topic(name), Some(3))).into(),
+            consumed: BTreeSet::from([topic("orders")]),
         }
     }
 
@@ -179,11 +186,19 @@ mod tests {
         let plan = planned(vec![foreign], Whereto::Retry, &Options::default());
         assert_eq!(plan.left_out, BTreeMap::from([(Why::NoShelf, 1)]));
 
-        let lost = Candidate { origin: None, ..letter(0, 0, 0) };
+        let lost = Candidate { origin: None, source: None, ..letter(0, 0, 0) };
         let plan = planned(vec![lost.clone()], Whereto::Usual, &Options::default());
         assert_eq!(plan.left_out, BTreeMap::from([(Why::NoOrigin, 1)]));
         let plan = planned(vec![lost], Whereto::Topic(topic("other")), &Options::default());
         assert_eq!(only(&plan), (&Route::Topic(topic("other")), 1));
+    }
+
+    #[test]
+    fn it_is_known_of_which_letters_nothing_will_be_heard() {
+        let silent = |to| planned(vec![letter(0, 0, 0)], to, &Options::default()).silent;
+        assert_eq!(silent(Whereto::Usual), BTreeMap::new());
+        assert_eq!(silent(Whereto::Origin), BTreeMap::new(), "a group of Redrive consumes it");
+        assert_eq!(silent(Whereto::Topic(topic("other"))), BTreeMap::from([(topic("other"), 1)]));
     }
 
     #[test]
@@ -212,6 +227,28 @@ mod tests {
         assert_eq!(why(deleted, &none, &usual), Some(Why::Empty));
         let elsewhere = letter(0, 7, 0);
         assert_eq!(why(elsewhere, &none, &usual), Some(Why::NoPartition(topic("orders.g.shelf"))));
+        let nowhere = Candidate { dialect: Dialect::Spring, ..letter(0, -5, 0) };
+        assert_eq!(why(nowhere, &none, &usual), Some(Why::BadPartition), "no topic has such a partition");
+    }
+
+    #[test]
+    fn a_letter_that_says_its_topic_alone_goes_where_its_key_leads_and_that_is_said() {
+        let seed = Candidate {
+            dialect: Dialect::Seeds,
+            origin: None,
+            source: Some((topic("orders"), None)),
+            ..letter(0, 0, 0)
+        };
+        for to in [Whereto::Usual, Whereto::Origin] {
+            let plan = planned(vec![seed.clone()], to, &Options::default());
+            assert_eq!(only(&plan), (&Route::ByKey(topic("orders")), 1));
+            assert!(only(&plan).0.to_string().contains("their keys lead to"), "{:?}", plan.routes);
+        }
+        let plan = planned(vec![seed.clone()], Whereto::Retry, &Options::default());
+        assert_eq!(plan.left_out, BTreeMap::from([(Why::NoOrigin, 1)]));
+        let gone = Candidate { source: Some((topic("gone"), None)), ..seed };
+        let plan = planned(vec![gone], Whereto::Usual, &Options::default());
+        assert_eq!(plan.left_out, BTreeMap::from([(Why::NoTopic(topic("gone")), 1)]));
     }
 
     #[test]

@@ -36,10 +36,12 @@ impl Known {
         // Where it is filed under its origin, and no other key is told, it had none.
         let own = record.key.as_ref().filter(|key| record.headers.last(Name::Origin.as_str()) != Some(key));
         let key = record.headers.last(Name::Key.as_str()).or(own).cloned();
+        let origin: Option<Origin> = text(Name::Origin).and_then(|origin| origin.parse().ok());
         let candidate = Candidate {
             at: record.at.clone(),
             dialect,
-            origin: text(Name::Origin).and_then(|origin| origin.parse().ok()),
+            source: origin.as_ref().map(|origin| (origin.topic.clone(), Some(origin.partition))),
+            origin,
             group: text(Name::Group).map(ToOwned::to_owned),
             replays: text(Name::Replays).and_then(|replays| replays.parse().ok()).unwrap_or(0),
             others: Vec::new(),
@@ -57,16 +59,25 @@ pub(super) struct Sending<'a> {
     pub(super) at: Timestamp,
 }
 
-/// What is sent of a letter whose payload is here.
+/// What is sent of a letter. Where it only points to its record, that is `original`: its key, headers and value are
+/// sent, since the letter may have none of them.
 pub(super) fn outgoing(
     known: &Known,
-    record: &Record,
+    (record, original): (&Record, Option<&Record>),
     routes: &Routes,
     sending: &Sending<'_>,
 ) -> Result<Outgoing, Why> {
     let Known { candidate, key, pointer } = known;
     let route = routes.route(candidate)?;
-    let headers = candidate.dialect.strip(&record.headers);
+    let headers = match original {
+        // What others put on the record before it was consumed is the user's.
+        Some(original) => Dialect::Unknown.strip(&original.headers),
+        None => candidate.dialect.strip(&record.headers),
+    };
+    let (key, value) = match original {
+        Some(original) => (&original.key, &original.value),
+        None => (key, &record.value),
+    };
     let topic = route.topic().clone();
     let partition = routes.partition(&route, candidate);
     match route {
@@ -76,7 +87,7 @@ pub(super) fn outgoing(
                 timestamp: number(record, Name::OriginTimestamp).map(Timestamp::from_millis),
                 key: key.clone(),
                 // On the shelf, too, a record may wait as a pointer.
-                value: record.value.clone().filter(|_| pointer.is_none()),
+                value: value.clone().filter(|_| pointer.is_none()),
                 headers,
                 lane: record.headers.last(Name::Lane.as_str()).cloned(),
                 pointer: pointer.clone(),
@@ -85,7 +96,7 @@ pub(super) fn outgoing(
             let shelf = back::Shelf::named(shelf, &group);
             Ok(shelf.replay(&letter, sending.job.as_str(), sending.number, sending.at))
         }
-        Route::Origin(_) | Route::Topic(_) => {
+        Route::Origin(_) | Route::ByKey(_) | Route::Topic(_) => {
             let headers = marked(headers, candidate, sending);
             // The time is that of sending: at its own, an old record might be removed at once.
             Ok(Outgoing {
@@ -93,7 +104,7 @@ pub(super) fn outgoing(
                 partition,
                 timestamp: None,
                 key: key.clone(),
-                value: record.value.clone(),
+                value: value.clone(),
                 headers,
             })
         }

@@ -114,7 +114,13 @@ impl Reading {
                 let Some((offset, _)) = places.get(next).copied() else { break };
                 let offsets: Vec<i64> = places[next..].iter().map(|(offset, _)| *offset).collect();
                 let from = Origin { topic: topic.clone(), partition, offset };
-                let walked = self.walk.bring(from, offsets, BUDGET.saturating_sub(bytes).max(1)).await?;
+                let walked = self.walk.bring(from, offsets, BUDGET.saturating_sub(bytes).max(1)).await;
+                let walked = match walked {
+                    Ok(walked) => walked,
+                    // With their topic, the letters are gone.
+                    Err(_) if self.destinations.lacks(topic, partition).await? => break,
+                    Err(error) => return Err(error.into()),
+                };
                 let mut at = next;
                 for record in walked.records {
                     while places[at].0 < record.at.offset {
@@ -159,16 +165,21 @@ impl Reading {
         Ok(ready)
     }
 
-    async fn one(&self, mut record: Record, known: &Known) -> Result<Result<Outgoing, Why>, Error> {
-        if let Some(original) = &known.pointer {
-            let picked = self.originals.pick(original.clone(), original.offset).await?;
-            match picked.into_iter().find(|picked| picked.at == *original) {
-                Some(original) => record.value = original.value,
-                None => return Ok(Err(Why::OriginalGone)),
+    async fn one(&self, record: Record, known: &Known) -> Result<Result<Outgoing, Why>, Error> {
+        let mut original = None;
+        if let Some(place) = &known.pointer {
+            // What is nowhere would be waited for, each time the job is taken up.
+            let picked = match self.destinations.routes().has(place) {
+                true => self.originals.pick(place.clone(), place.offset).await?,
+                false => Vec::new(),
+            };
+            original = picked.into_iter().find(|picked| picked.at == *place);
+            if original.is_none() {
+                return Ok(Err(Why::OriginalGone));
             }
         }
         let sending = Sending { job: &self.job, number: self.number, at: self.clock.now().wall };
-        Ok(outgoing(known, &record, self.destinations.routes(), &sending))
+        Ok(outgoing(known, (&record, original.as_ref()), self.destinations.routes(), &sending))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a letter is sent, and why it is not. Plain data in, plain data out: what topics there are is asked before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use redrive_core::{Origin, Topic};
@@ -16,8 +16,10 @@ pub struct Candidate {
     pub at: Origin,
     /// Who wrote it.
     pub dialect: Dialect,
-    /// Where its record was consumed.
+    /// Where its record was consumed, if it says all of it.
     pub origin: Option<Origin>,
+    /// The topic that its record was consumed from, and the partition, as far as it says.
+    pub source: Option<(Topic, Option<i32>)>,
     /// The group that it failed in.
     pub group: Option<String>,
     /// How often it was sent back before.
@@ -38,6 +40,12 @@ impl Candidate {
             at: letter.at.clone(),
             dialect: letter.dialect,
             origin: letter.origin(),
+            source: letter
+                .source
+                .topic
+                .as_deref()
+                .and_then(|topic| topic.parse().ok())
+                .map(|topic| (topic, letter.source.partition)),
             group: letter.group.clone(),
             replays: letter.replays,
             others: Vec::new(),
@@ -59,6 +67,8 @@ pub enum Route {
     },
     /// Back to the topic that it was consumed from: every group that consumes it gets it again.
     Origin(Topic),
+    /// The same where it does not say the partition: its key leads there, as it did at first.
+    ByKey(Topic),
     /// To a topic that was named.
     Topic(Topic),
 }
@@ -82,6 +92,8 @@ pub enum Why {
     NoTopic(Topic),
     /// The topic it would go to has too few partitions.
     NoPartition(Topic),
+    /// It names a partition that no topic can have.
+    BadPartition,
     /// It was deleted: nothing is in it.
     Empty,
     /// It is gone from the letter topic.
@@ -90,6 +102,8 @@ pub enum Why {
     OriginalGone,
     /// The topic accepts no record so large.
     TooLarge,
+    /// The topic does not accept it, and will not: it has no key where the topic is compacted, for example.
+    Refused(Topic),
 }
 
 /// What there is to send letters to.
@@ -101,6 +115,8 @@ pub struct Routes {
     pub shelves: BTreeMap<(Topic, String), Option<Topic>>,
     /// How many partitions topics have; none where there is no such topic.
     pub partitions: BTreeMap<Topic, Option<i32>>,
+    /// Topics that a group of Redrive consumes, as far as it can be known: it has a shelf for them.
+    pub consumed: BTreeSet<Topic>,
 }
 
 impl Routes {
@@ -111,20 +127,24 @@ impl Routes {
         }
         let route = match self.to.as_ref().unwrap_or(&Whereto::Usual) {
             Whereto::Topic(topic) => Route::Topic(topic.clone()),
-            Whereto::Origin => Route::Origin(origin(letter)?.topic.clone()),
-            Whereto::Retry => self.shelf(letter)?.ok_or(Why::NoShelf)?,
-            Whereto::Usual => match self.shelf(letter)? {
+            Whereto::Origin => home(letter)?,
+            Whereto::Retry => {
+                origin(letter)?;
+                self.shelf(letter).ok_or(Why::NoShelf)?
+            }
+            Whereto::Usual => match self.shelf(letter) {
                 Some(shelf) => shelf,
-                None => Route::Origin(origin(letter)?.topic.clone()),
+                None => home(letter)?,
             },
         };
         let topic = route.topic();
         let partitions = self.partitions.get(topic).copied().flatten();
         let partitions = partitions.ok_or_else(|| Why::NoTopic(topic.clone()))?;
         match (partition(letter), &route) {
-            (Some(partition), _) if partition < partitions => Ok(route),
-            // A topic of somebody's choice: where the key leads.
-            (_, Route::Topic(_)) => Ok(route),
+            // A topic of somebody's choice, or no partition is told: where the key leads.
+            (_, Route::Topic(_) | Route::ByKey(_)) => Ok(route),
+            (Some(partition), _) if (0..partitions).contains(&partition) => Ok(route),
+            (Some(..0), Route::Shelf { .. } | Route::Origin(_)) => Err(Why::BadPartition),
             (_, Route::Shelf { .. } | Route::Origin(_)) => Err(Why::NoPartition(topic.clone())),
         }
     }
@@ -133,14 +153,36 @@ impl Routes {
     #[must_use]
     pub fn partition(&self, route: &Route, letter: &Candidate) -> Option<i32> {
         let partitions = self.partitions.get(route.topic()).copied().flatten()?;
-        partition(letter).filter(|partition| *partition < partitions)
+        partition(letter).filter(|partition| (0..partitions).contains(partition))
     }
 
-    fn shelf(&self, letter: &Candidate) -> Result<Option<Route>, Why> {
-        let origin = origin(letter)?;
-        let (Dialect::Redrive, Some(group)) = (letter.dialect, &letter.group) else { return Ok(None) };
+    /// Whether somebody tells what becomes of a letter that goes there, as far as it can be known.
+    #[must_use]
+    pub fn is_heard(&self, route: &Route) -> bool {
+        route.is_told() || self.consumed.contains(route.topic())
+    }
+
+    /// Whether there is such a partition, as far as its topic was asked for. An offset below 0 is nowhere.
+    #[must_use]
+    pub fn has(&self, place: &Origin) -> bool {
+        let partitions = self.partitions.get(&place.topic).copied().flatten().unwrap_or(0);
+        (0..partitions).contains(&place.partition) && place.offset >= 0
+    }
+
+    fn shelf(&self, letter: &Candidate) -> Option<Route> {
+        let origin = letter.origin.as_ref()?;
+        let (Dialect::Redrive, Some(group)) = (letter.dialect, &letter.group) else { return None };
         let shelf = self.shelves.get(&(origin.topic.clone(), group.clone())).cloned().flatten();
-        Ok(shelf.map(|shelf| Route::Shelf { shelf, group: group.clone() }))
+        shelf.map(|shelf| Route::Shelf { shelf, group: group.clone() })
+    }
+}
+
+/// Back to the topic that it came from.
+fn home(letter: &Candidate) -> Result<Route, Why> {
+    match &letter.source {
+        Some((topic, Some(_))) => Ok(Route::Origin(topic.clone())),
+        Some((topic, None)) => Ok(Route::ByKey(topic.clone())),
+        None => Err(Why::NoOrigin),
     }
 }
 
@@ -149,7 +191,7 @@ fn origin(letter: &Candidate) -> Result<&Origin, Why> {
 }
 
 fn partition(letter: &Candidate) -> Option<i32> {
-    letter.origin.as_ref().map(|origin| origin.partition)
+    letter.source.as_ref().and_then(|(_, partition)| *partition)
 }
 
 impl Route {
@@ -158,7 +200,7 @@ impl Route {
     pub fn topic(&self) -> &Topic {
         match self {
             Self::Shelf { shelf, .. } => shelf,
-            Self::Origin(topic) | Self::Topic(topic) => topic,
+            Self::Origin(topic) | Self::ByKey(topic) | Self::Topic(topic) => topic,
         }
     }
 
@@ -167,7 +209,7 @@ impl Route {
     pub fn is_told(&self) -> bool {
         match self {
             Self::Shelf { .. } => true,
-            Self::Origin(_) | Self::Topic(_) => false,
+            Self::Origin(_) | Self::ByKey(_) | Self::Topic(_) => false,
         }
     }
 }
@@ -179,6 +221,10 @@ impl fmt::Display for Route {
             Self::Origin(topic) => {
                 write!(f, "the original topic {topic}: every group that consumes it gets them again")
             }
+            Self::ByKey(topic) => write!(
+                f,
+                "the original topic {topic}, to the partitions that their keys lead to, since they do not say which they came from: every group that consumes it gets them again"
+            ),
             Self::Topic(topic) => write!(f, "the topic {topic}"),
         }
     }
@@ -201,10 +247,16 @@ impl fmt::Display for Why {
             Self::NoShelf => f.write_str("their group has no shelf (--to origin sends them to their topic)"),
             Self::NoTopic(topic) => write!(f, "there is no topic {topic}"),
             Self::NoPartition(topic) => write!(f, "{topic} has fewer partitions than they came from"),
+            Self::BadPartition => {
+                f.write_str("they name a partition below 0, which no topic has (--to TOPIC sends them there)")
+            }
             Self::Empty => f.write_str("they were deleted: nothing is in them"),
             Self::Gone => f.write_str("they are gone from the letter topic"),
             Self::OriginalGone => f.write_str("their payloads are gone from where they were consumed"),
             Self::TooLarge => f.write_str("the topic accepts no records so large"),
+            Self::Refused(topic) => {
+                write!(f, "{topic} refuses them as they are (one that is compacted wants a key)")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::{Clock, Settings};
+use redrive_core::Topic;
 use redrive_kafka::{Outgoing, Refusal, TransactionFailed};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -18,7 +19,7 @@ use super::reading::{self, Handfuls, Prepared};
 use super::route::Why;
 use super::watching::{Heard, Watching};
 use super::{Error, Rate};
-use crate::jobs::{Begun, Counts, Ending, Job, Key, Mark, Options, outgoing};
+use crate::jobs::{ALIVE, Begun, Counts, Ending, Job, Key, Mark, Options, Want, outgoing};
 
 /// What goes in one transaction at most.
 const RECORDS: usize = 10_000;
@@ -89,6 +90,13 @@ struct Run<'a> {
     canary_sent: Option<Duration>,
     /// When the next may be sent.
     next_at: Duration,
+    /// Whether it waited for something else since the last were sent.
+    has_rested: bool,
+    /// How far it came, as it was written last, and as it is being written.
+    mark: Mark,
+    under_way: Mark,
+    /// When this process last said that it is there.
+    said_at: Duration,
     /// How many to send at once; less while one is looked for that is too large.
     most: usize,
 }
@@ -97,6 +105,8 @@ struct Run<'a> {
 enum Unsent {
     /// Look at it again.
     Again,
+    /// The same, with less at once or without a letter that is refused: it comes to an end.
+    Smaller,
     /// The producer is of no use; whether it was sent is not known.
     Lost,
     TakenOver,
@@ -137,7 +147,7 @@ impl<'a> Run<'a> {
         if !job.sends() {
             return Err(Error::NoReplay(grip.id));
         }
-        let (upto, known, begun) = (job.mark.upto, job.counts(), job.begun.clone());
+        let (upto, known, begun, mark) = (job.mark.upto, job.counts(), job.begun.clone(), job.mark.clone());
         let options = begun.options.clone();
         let whose = (&grip.id, running.by.as_str());
         let sent = (destinations, Before::of(&followed.state, job));
@@ -161,6 +171,11 @@ impl<'a> Run<'a> {
             known,
             canary_sent,
             next_at: now,
+            has_rested: true,
+            mark,
+            under_way: Mark::default(),
+            // What is known of it may be old, or be that it had stopped.
+            said_at: now.saturating_sub(ALIVE),
             most: RECORDS,
         })
     }
@@ -172,9 +187,17 @@ impl<'a> Run<'a> {
         loop {
             let heard = self.watching.heard.borrow_and_update().clone();
             if *self.running.stop.borrow() {
-                return Ok(Some(Ended::Stopped));
+                return Ok(Some(self.say_how_it_is(true).await.unwrap_or(Ended::Stopped)));
             }
-            match pace::next(&self.seen(&heard), &self.options) {
+            let next = pace::next(&self.seen(&heard), &self.options);
+            let is_quiet = clock.now().steady >= self.said_at + ALIVE;
+            if is_quiet
+                && matches!(next, Next::Listen | Next::Send(_))
+                && let Some(ended) = self.say_how_it_is(false).await
+            {
+                return Ok(Some(ended));
+            }
+            match next {
                 Next::Done => {
                     self.end(Ending::Finished).await?;
                     self.tell(&heard, None);
@@ -185,11 +208,8 @@ impl<'a> Run<'a> {
                     self.end(Ending::Cancelled).await?;
                     return Ok(Some(Ended::Cancelled));
                 }
-                Next::Pause(why) => {
-                    self.job.pause(clock, &self.running.by, &why).await?;
-                    info!(job = %self.job.id, why, "the replay pauses");
-                    return Ok(Some(Ended::Paused(why)));
-                }
+                Next::Pause(why) => return self.pause(why, false).await.map(Some),
+                Next::PauseAtFirst(why) => return self.pause(why, true).await.map(Some),
                 Next::Hold => {
                     let words = heard.wish.as_ref().map_or_else(String::new, |wish| {
                         let why = if wish.why.is_empty() { String::new() } else { format!(": {}", wish.why) };
@@ -202,7 +222,7 @@ impl<'a> Run<'a> {
                     let unheard = heard.canary.unheard();
                     self.tell(&heard, Some(format!("waits to hear of {unheard} of the first")));
                     let since = *self.canary_sent.get_or_insert(clock.now().steady);
-                    self.wait(Some(since + self.running.patience)).await;
+                    self.wait(Some((since + self.patience()).min(self.said_at + ALIVE))).await;
                 }
                 Next::Send(limit) => {
                     self.tell(&heard, None);
@@ -210,7 +230,7 @@ impl<'a> Run<'a> {
                         continue;
                     }
                     match self.send(limit).await {
-                        Ok(()) => tries = 0,
+                        Ok(()) | Err(Unsent::Smaller) => tries = 0,
                         Err(Unsent::Again) if tries < TRIES => {
                             tries += 1;
                             clock.sleep(Duration::from_millis(100 << tries)).await;
@@ -224,6 +244,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Has the job wait until somebody lets it go on.
+    async fn pause(&self, why: String, at_first: bool) -> Result<Ended, Error> {
+        self.job.pause(&self.running.clock, &self.running.by, &why, at_first).await?;
+        info!(job = %self.job.id, why, "the replay pauses");
+        Ok(Ended::Paused(why))
+    }
+
     /// Opens the lanes that were held for the letters, and ends: in one transaction.
     async fn end(&self, how: Ending) -> Result<(), Error> {
         let Running { clock, by, .. } = self.running;
@@ -232,9 +259,37 @@ impl<'a> Run<'a> {
 
     fn seen(&self, heard: &Heard) -> Seen {
         let now = self.running.clock.now().steady;
-        let is_late = self.canary_sent.is_some_and(|sent| now >= sent + self.running.patience);
+        let is_late = self.canary_sent.is_some_and(|sent| now >= sent + self.patience());
         let want = heard.wish.as_ref().map(|wish| wish.want);
-        Seen { upto: self.upto, counts: heard.counts, canary: heard.canary, known: self.known, want, is_late }
+        let is_let_go = heard.wish.as_ref().is_some_and(|wish| wish.canary && wish.want == Want::Run);
+        let Heard { counts, canary, .. } = *heard;
+        Seen { upto: self.upto, counts, canary, known: self.known, want, is_late, is_let_go }
+    }
+
+    /// How long to wait for what becomes of the first letters.
+    fn patience(&self) -> Duration {
+        self.options.canary_wait_ms.map_or(self.running.patience, Duration::from_millis)
+    }
+
+    /// Says that this process is there, or that it stops here: a job whose process is gone has to be resumed, and
+    /// nobody could tell otherwise. It is no harm if that cannot be written, unless another process has the job.
+    async fn say_how_it_is(&mut self, stopped: bool) -> Option<Ended> {
+        let clock = &self.running.clock;
+        self.said_at = clock.now().steady;
+        let alive = Some(clock.now().wall.millis());
+        let mark = Mark { alive, stopped, by: self.running.by.clone(), ..self.mark.clone() };
+        let mark = outgoing(&Key::Mark(self.job.id.clone()), &mark);
+        match self.job.transactions.publish(vec![mark]).await {
+            Ok(()) => None,
+            Err(TransactionFailed::Fenced(error)) => {
+                warn!(job = %self.job.id, %error, "another process goes on with the job");
+                Some(Ended::TakenOver)
+            }
+            Err(error) => {
+                warn!(job = %self.job.id, error = crate::told(&error), "it is not written down that the job is run");
+                None
+            }
+        }
     }
 
     fn tell(&self, heard: &Heard, waits: Option<String>) {
@@ -251,6 +306,7 @@ impl<'a> Run<'a> {
     async fn wait(&mut self, until: Option<Duration>) {
         let mut stop = self.running.stop.clone();
         let until = until.unwrap_or(Duration::MAX);
+        self.has_rested = true;
         tokio::select! {
             _ = self.watching.heard.changed() => {}
             _ = stop.wait_for(|stop| *stop) => {}
@@ -262,7 +318,9 @@ impl<'a> Run<'a> {
     async fn fill(&mut self, limit: u64) -> Result<bool, Error> {
         let clock = &self.running.clock;
         if self.rate.is_some() && clock.now().steady < self.next_at {
-            self.wait(Some(self.next_at)).await;
+            let has_rested = self.has_rested;
+            self.wait(Some(self.next_at.min(self.said_at + ALIVE))).await;
+            self.has_rested = has_rested;
             return Ok(false);
         }
         let wanted = usize::try_from(limit - self.upto).unwrap_or(usize::MAX).min(self.at_once());
@@ -272,6 +330,7 @@ impl<'a> Run<'a> {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return Ok(false),
                 handful = self.handfuls.recv() => handful,
+                () = clock.sleep_until(self.said_at + ALIVE) => return Ok(false),
             };
             match handful.transpose()? {
                 Some(handful) if !handful.is_empty() => self.ready.extend(handful),
@@ -299,6 +358,10 @@ impl<'a> Run<'a> {
             }
         }
         let count = most.min(self.ready.len());
+        if std::mem::take(&mut self.has_rested) {
+            // Nothing is saved up while it waits for something else.
+            self.next_at = self.next_at.max(self.running.clock.now().steady);
+        }
         let records = self.transaction(count);
         match self.job.transactions.publish(records.clone()).await {
             Ok(()) => self.sent(count),
@@ -313,7 +376,9 @@ impl<'a> Run<'a> {
             upto: self.upto + count as u64,
             at: self.running.clock.now().wall.millis(),
             by: self.running.by.clone(),
+            ..Mark::default()
         };
+        self.under_way = mark.clone();
         let mark = outgoing(&Key::Mark(self.job.id.clone()), &mark);
         self.ready.drain(..count).map(|prepared| prepared.record).chain([mark]).collect()
     }
@@ -330,6 +395,7 @@ impl<'a> Run<'a> {
 
     fn sent(&mut self, count: usize) {
         self.upto += count as u64;
+        self.mark = std::mem::take(&mut self.under_way);
         let now = self.running.clock.now().steady;
         if let Some(rate) = self.rate {
             // What was late is not made up for in a rush.
@@ -339,24 +405,36 @@ impl<'a> Run<'a> {
         if self.options.canary.is_some_and(|canary| self.upto >= canary) {
             self.canary_sent.get_or_insert(now);
         }
+        self.said_at = now;
         self.most = (self.most * 2).min(RECORDS);
+    }
+
+    /// Looks for the letter that is refused, and leaves it out: it may be the batch that is too large, or any of it
+    /// that is at fault; alone, it is the letter.
+    fn leave_out(&mut self, count: usize, why: impl FnOnce(Topic) -> Why) -> Unsent {
+        if count > 1 {
+            self.most = (count / 2).max(1);
+            return Unsent::Smaller;
+        }
+        let now = self.running.clock.now().wall;
+        if let Some(first) = self.ready.front_mut() {
+            let why = why(first.record.topic.clone());
+            first.record = reading::skipped(&self.job.id, self.upto, &why, (&self.running.by, now));
+        }
+        Unsent::Smaller
     }
 
     fn failed(&mut self, failed: TransactionFailed, records: &[Outgoing]) -> Unsent {
         self.take_back(records);
         let (job, count) = (self.job.id.clone(), records.len().saturating_sub(1));
         match failed {
-            TransactionFailed::Refused { kind: Refusal::TooLarge, .. } if count > 1 => {
-                // It may be the batch that is too large: alone, it is the letter.
-                self.most = (count / 2).max(1);
-                Unsent::Again
-            }
             TransactionFailed::Refused { kind: Refusal::TooLarge, .. } => {
-                let now = self.running.clock.now().wall;
-                if let Some(first) = self.ready.front_mut() {
-                    first.record = reading::skipped(&job, self.upto, &Why::TooLarge, (&self.running.by, now));
-                }
-                Unsent::Again
+                self.leave_out(count, |_| Why::TooLarge)
+            }
+            // One letter must not hold up the others for ever.
+            failed if failed.is_for_good() => {
+                warn!(%job, error = crate::told(&failed), "a letter is refused");
+                self.leave_out(count, Why::Refused)
             }
             TransactionFailed::Refused { topic, kind, .. } => Unsent::Failed(Error::Refused { topic, kind }),
             TransactionFailed::Fenced(error) => {

@@ -3,13 +3,14 @@
 use redrive_core::Origin;
 use serde_json::{Value, json};
 
-use super::Shown;
+use super::{Event, Shown};
 use crate::export::{self, moment};
 
 /// Everything about a letter as JSON.
 pub(super) fn document(shown: &Shown) -> Value {
     let (letter, record) = (&shown.whole.letter, &shown.whole.record);
     let text = |origin: Option<&Origin>| origin.map(ToString::to_string);
+    let (replay, replayed_at) = shown.last_replay();
     let mut value = json!({
         "id": letter.at.to_string(),
         "dialect": letter.dialect.name(),
@@ -39,9 +40,9 @@ pub(super) fn document(shown: &Shown) -> Value {
         "instance": letter.instance,
         "handler": letter.handler,
         "content_type": letter.content_type,
-        "replays": letter.replays,
-        "replay": letter.replay,
-        "replayed_at": letter.replayed_at.map(moment),
+        "replays": shown.replays(),
+        "replay": replay,
+        "replayed_at": replayed_at.map(moment),
         "pointer": text(letter.pointer.as_ref()),
         "pointer_expires": letter.pointer_expires.map(moment),
         "tombstone": letter.is_tombstone(),
@@ -49,7 +50,9 @@ pub(super) fn document(shown: &Shown) -> Value {
         "problems": letter.problems,
     });
     let timeline = shown.timeline().into_iter();
-    value["timeline"] = timeline.map(|(at, what)| json!({ "at": moment(at), "what": what })).collect();
+    let event =
+        |event: Event| json!({ "at": moment(event.at), "kind": event.kind.name(), "what": event.what });
+    value["timeline"] = timeline.map(event).collect();
     let links = shown.links.iter().map(|(name, address)| (name.clone(), Value::from(address.as_str())));
     value["links"] = Value::Object(links.collect());
     for (name, letters) in

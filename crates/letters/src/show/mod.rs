@@ -4,11 +4,14 @@ mod document;
 mod links;
 mod timeline;
 
+pub use timeline::{Event, Happened};
+
 use bytes::Bytes;
 use redrive_core::{Origin, Timestamp};
 use redrive_kafka::{Admin, Settings};
 use serde_json::Value;
 
+use crate::jobs::{self, Chapter};
 use crate::{Error, Index, Query, Summary, Whole, read, told};
 
 /// As many letters are named that belong to one; one more is looked for, to know whether there are more.
@@ -31,6 +34,8 @@ pub struct Shown {
     pub same: Vec<Summary>,
     /// Addresses of logs and traces, by their names.
     pub links: Vec<(String, String)>,
+    /// What jobs did with it.
+    pub story: Vec<Chapter>,
 }
 
 impl Shown {
@@ -45,8 +50,9 @@ impl Shown {
         let links =
             links.filter_map(|(name, template)| Some((name.to_owned(), links::filled(template, &whole)?)));
         let links = links.collect();
+        let story = jobs::story(settings, id).await?;
         let (followers, lane, same) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { whole, summary: None, payload, followers, lane, same, links })
+        Ok(Self { whole, summary: None, payload, followers, lane, same, links, story })
     }
 
     /// Finds what belongs to it.
@@ -72,10 +78,27 @@ impl Shown {
         Ok(())
     }
 
-    /// When it was tried, sent back and buried, in order.
+    /// When it was tried, buried, sent back and dealt with, in order.
     #[must_use]
-    pub fn timeline(&self) -> Vec<(Timestamp, String)> {
-        timeline::of(&self.whole)
+    pub fn timeline(&self) -> Vec<Event> {
+        timeline::of(&self.whole.letter, &self.story)
+    }
+
+    /// How often it was sent back: before it was this letter, as it says, and since.
+    #[must_use]
+    pub fn replays(&self) -> u64 {
+        let since = self.story.iter().filter(|chapter| chapter.is_sent()).count() as u64;
+        u64::from(self.whole.letter.replays) + since
+    }
+
+    /// The job that sent it back last and its number there, and when.
+    #[must_use]
+    pub fn last_replay(&self) -> (Option<String>, Option<Timestamp>) {
+        let letter = &self.whole.letter;
+        match self.story.iter().rev().find(|chapter| chapter.is_sent()) {
+            Some(chapter) => (Some(format!("{}/{}", chapter.job, chapter.number)), chapter.done),
+            None => (letter.replay.clone(), letter.replayed_at),
+        }
     }
 
     /// All of it as JSON.

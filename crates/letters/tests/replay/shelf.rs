@@ -113,6 +113,7 @@ async fn a_replay_pauses_when_its_first_letters_fail_again() {
         by: "ann".to_owned(),
         at: 0,
         why: "mended".to_owned(),
+        canary: false,
     };
     let job = redrive_letters::replay::take_over(settings, &clock, &id, Some(wish), false).await.unwrap();
     assert_eq!(run(&shop.cluster, job, &wanted.to).await, Ended::Finished);

@@ -6,6 +6,7 @@ mod letters;
 mod openapi;
 pub(crate) mod replays;
 mod resolve;
+mod schemas;
 
 use std::sync::Arc;
 

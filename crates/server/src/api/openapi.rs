@@ -3,6 +3,8 @@
 use redrive_letters::query::Filter;
 use serde_json::{Map, Value, json};
 
+use super::schemas;
+
 /// Something that can be asked or done, as the document tells it.
 struct Operation {
     method: &'static str,
@@ -14,11 +16,23 @@ struct Operation {
     query: &'static [(&'static str, &'static str)],
     /// Members of the body: name, type, what it means.
     body: &'static [(&'static str, &'static str, &'static str)],
-    /// What is answered when it goes well.
-    good: &'static [(&'static str, &'static str)],
+    /// What is answered when it goes well: the status, and the type or, where it is JSON, the schema.
+    good: &'static [(&'static str, Good)],
 }
 
-const JSON: &[(&str, &str)] = &[("200", "application/json")];
+/// What an answer is.
+enum Good {
+    /// JSON of this schema.
+    Of(&'static str),
+    /// JSON that is not told in detail.
+    Json,
+    /// Bytes.
+    Bytes,
+    /// Nothing.
+    Nothing,
+}
+
+const JSON: &[(&str, Good)] = &[("200", Good::Json)];
 const REASON: (&str, &str, &str) = ("reason", "string", "why; it is written into the journal");
 const SELECTION: (&str, &str, &str) = ("query", "query", "which letters");
 const ALL: (&str, &str, &str) = ("all", "boolean", "all letters, where no query narrows them");
@@ -48,53 +62,66 @@ const OPERATIONS: &[Operation] = &[
             ("cursor", "go on from where another list ended: its `next`"),
             ("sort", "newest, oldest or attempts"),
         ],
+        good: &[("200", Good::Of("letters"))],
         ..asked("/api/v1/letters", "Letters, the newest first; without `state` only open ones")
     },
-    asked("/api/v1/letters/{topic}/{partition}/{offset}", "Everything about one letter"),
     Operation {
-        good: &[("200", "application/octet-stream"), ("204", "")],
+        good: &[("200", Good::Of("letter_in_full"))],
+        ..asked("/api/v1/letters/{topic}/{partition}/{offset}", "Everything about one letter")
+    },
+    Operation {
+        good: &[("200", Good::Bytes), ("204", Good::Nothing)],
         ..asked(
             "/api/v1/letters/{topic}/{partition}/{offset}/payload",
             "Its payload, byte for byte; 204 if it has none",
         )
     },
-    done(
-        "/api/v1/letters/resolve",
-        "Letters need nothing more; lanes that they closed are opened",
-        &[
-            SELECTION,
-            ALL,
-            DRY_RUN,
-            (
-                "tombstone_source",
-                "boolean",
-                "tombstones into the compacted topics that the letters came from, too",
-            ),
-            ("bury_followers", "boolean", "what waits behind the letters becomes letters, too"),
-            REASON,
-        ],
-    ),
+    Operation {
+        good: &[("200", Good::Of("resolved"))],
+        ..done(
+            "/api/v1/letters/resolve",
+            "Letters need nothing more; lanes that they closed are opened",
+            &[
+                SELECTION,
+                ALL,
+                DRY_RUN,
+                (
+                    "tombstone_source",
+                    "boolean",
+                    "tombstones into the compacted topics that the letters came from, too",
+                ),
+                ("bury_followers", "boolean", "what waits behind the letters becomes letters, too"),
+                REASON,
+            ],
+        )
+    },
     Operation {
         filter: true,
         query: &[("all", "true: those without open letters, too"), ("limit", "at most so many")],
+        good: &[("200", Good::Of("groups"))],
         ..asked("/api/v1/groups", "Failures by their cause, the most open letters first")
     },
-    done(
-        "/api/v1/groups/{id}",
-        "Says of a failure group that it is muted, resolved or open",
-        &[("state", "string", "muted, resolved or open"), REASON],
-    ),
+    Operation {
+        good: &[("200", Good::Of("group"))],
+        ..done(
+            "/api/v1/groups/{id}",
+            "Says of a failure group that it is muted, resolved or open",
+            &[("state", "string", "muted, resolved or open"), REASON],
+        )
+    },
     Operation {
         filter: true,
         query: &[("by", "hour, day, error, topic or group")],
+        good: &[("200", Good::Of("stats"))],
         ..asked("/api/v1/stats", "Letters in numbers")
     },
     Operation {
         query: &[("all", "true: also jobs that send nothing, and those that withdrew")],
+        good: &[("200", Good::Of("replays"))],
         ..asked("/api/v1/replays", "The jobs, the newest last")
     },
     Operation {
-        good: &[("200", "application/json"), ("202", "application/json")],
+        good: &[("200", Good::Of("plan")), ("202", Good::Of("plan"))],
         ..done(
             "/api/v1/replays",
             "Sends letters back, as a job that runs in this process; 202 with its id, or 200 for a dry run",
@@ -105,6 +132,7 @@ const OPERATIONS: &[Operation] = &[
                 DRY_RUN,
                 ("rate", "string", "at most so fast: 50/s, 3000/m"),
                 ("canary", "integer", "so many first, and the others only if those went well"),
+                ("canary_wait", "string", "how long to wait for what becomes of those: 30s, 5m"),
                 ("max_failed", "number", "pause when more of a hundred fail again; 20 if it is not given"),
                 ("max_replays", "integer", "a letter that was sent back so often is left out"),
                 ("again", "boolean", "send letters again that another job has sent"),
@@ -114,10 +142,26 @@ const OPERATIONS: &[Operation] = &[
             ],
         )
     },
-    asked("/api/v1/replays/{id}", "One job, and the letters that did not go well"),
-    done("/api/v1/replays/{id}/pause", "Has a job wait, wherever it runs", &[REASON]),
-    done("/api/v1/replays/{id}/resume", "Lets a job go on, in this process", &[REASON]),
-    done("/api/v1/replays/{id}/cancel", "Ends a job where it is", &[REASON]),
+    Operation {
+        good: &[("200", Good::Of("replay"))],
+        ..asked("/api/v1/replays/{id}", "One job, and the letters that did not go well")
+    },
+    Operation {
+        good: &[("200", Good::Of("replay"))],
+        ..done("/api/v1/replays/{id}/pause", "Has a job wait, wherever it runs", &[REASON])
+    },
+    Operation {
+        good: &[("200", Good::Of("replay"))],
+        ..done(
+            "/api/v1/replays/{id}/resume",
+            "Lets a job go on, in this process; one that pauses because of its first letters sends the others",
+            &[REASON],
+        )
+    },
+    Operation {
+        good: &[("200", Good::Of("replay"))],
+        ..done("/api/v1/replays/{id}/cancel", "Ends a job where it is", &[REASON])
+    },
     Operation {
         query: &[
             ("topic", "the source topic"),
@@ -128,11 +172,12 @@ const OPERATIONS: &[Operation] = &[
             ("due_after", "due at this time or after it"),
             ("limit", "at most so many; 100 if it is not given"),
         ],
+        good: &[("200", Good::Of("delayed"))],
         ..asked("/api/v1/delayed", "What waits on the shelves, the first due first")
     },
     Operation {
         query: &[GROUP],
-        good: &[("200", "application/json"), ("202", "application/json")],
+        good: &[("200", Good::Of("ordered")), ("202", Good::Of("ordered"))],
         ..done(
             "/api/v1/delayed/{topic}/{partition}/{offset}/release",
             "Has a waiting record be due now",
@@ -141,7 +186,7 @@ const OPERATIONS: &[Operation] = &[
     },
     Operation {
         query: &[GROUP],
-        good: &[("200", "application/json"), ("202", "application/json")],
+        good: &[("200", Good::Of("ordered")), ("202", Good::Of("ordered"))],
         ..done(
             "/api/v1/delayed/{topic}/{partition}/{offset}/reschedule",
             "Has a waiting record be due at another time",
@@ -150,7 +195,7 @@ const OPERATIONS: &[Operation] = &[
     },
     Operation {
         query: &[GROUP],
-        good: &[("200", "application/json"), ("202", "application/json")],
+        good: &[("200", Good::Of("ordered")), ("202", Good::Of("ordered"))],
         ..done(
             "/api/v1/delayed/{topic}/{partition}/{offset}/cancel",
             "Has a waiting record become a dead letter",
@@ -166,6 +211,8 @@ pub(super) fn document() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = operation.shown();
     }
+    let mut known: Map<String, Value> = schemas::all().collect();
+    known.extend([("problem".to_owned(), problem()), ("query".to_owned(), query())]);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -177,7 +224,7 @@ pub(super) fn document() -> Value {
         "security": [{}, { "token": [] }],
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": { "problem": problem(), "query": query() },
+            "schemas": known,
         },
     })
 }
@@ -193,8 +240,13 @@ impl Operation {
             json!({ "name": name, "in": "query", "description": what, "schema": { "type": "string" } })
         }));
         let mut responses: Map<String, Value> = Map::new();
-        for (status, kind) in self.good {
-            let content = if kind.is_empty() { json!({}) } else { json!({ *kind: {} }) };
+        for (status, good) in self.good {
+            let content = match good {
+                Good::Of(name) => json!({ "application/json": { "schema": schemas::named(name) } }),
+                Good::Json => json!({ "application/json": { "schema": { "type": "object" } } }),
+                Good::Bytes => json!({ "application/octet-stream": {} }),
+                Good::Nothing => json!({}),
+            };
             responses.insert((*status).to_owned(), json!({ "description": "done", "content": content }));
         }
         let wrong = json!({ "$ref": "#/components/schemas/problem" });
@@ -254,5 +306,46 @@ mod tests {
         });
         assert_eq!(told.collect::<BTreeSet<_>>(), there);
         assert_eq!(OPERATIONS.len(), there.len(), "each once");
+    }
+
+    /// Every `$ref` in a document.
+    fn refs(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str).map(ToOwned::to_owned));
+                members.values().for_each(|value| refs(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| refs(value, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[test]
+    fn every_answer_about_letters_groups_replays_and_what_waits_has_a_schema_that_is_there() {
+        let document = document();
+        for operation in OPERATIONS {
+            let is_meant = ["letters", "groups", "stats", "replays", "delayed"]
+                .iter()
+                .any(|name| operation.path.starts_with(&format!("/api/v1/{name}")));
+            let told = operation.good.iter().all(|(_, good)| !matches!(good, Good::Json));
+            assert!(!is_meant || told, "{}", operation.path);
+        }
+        let mut found = BTreeSet::new();
+        refs(&document, &mut found);
+        for name in found {
+            let path = name.strip_prefix('#').unwrap();
+            assert!(document.pointer(path).is_some_and(Value::is_object), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_schema_has_every_member_that_is_answered() {
+        use redrive_letters::export;
+        use redrive_letters::replay::Plan;
+        let plan = export::plan(&Plan::default(), 0);
+        let told = schemas::members("plan");
+        for name in plan.as_object().unwrap().keys() {
+            assert!(told.contains(&name.as_str()), "{name}");
+        }
     }
 }

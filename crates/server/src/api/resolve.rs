@@ -101,6 +101,7 @@ pub(super) async fn resolve(
         "id": done.job.as_str(),
         "resolved": done.letters,
         "tombstones": done.tombstones,
+        "without_tombstone": done.without,
         "source_tombstones": sources.tombstones.len(),
         "held": done.held,
         "lanes": lanes,

@@ -34,7 +34,7 @@ impl DamagedCommand {
     async fn go(&self) -> Result<io::Result<Exit>, Exit> {
         let query = self.choice.query(&State::ALL, true)?;
         let Opened { reached, mut index, .. } = self.place.open().await?;
-        let asked = choice::answerable(&reached, &mut index, &query).await?;
+        let asked = choice::answerable(&reached, &mut index, &query, &self.place.worded(&query)).await?;
         let damaged = index.damaged(&asked).map_err(|error| reached.failed(&error))?;
         if damaged.is_empty() {
             screen::say(&format!("no letter matches: {query}"));

@@ -8,6 +8,7 @@ use redrive::{Clock, Origin};
 use redrive_letters::query::Marks;
 use redrive_letters::{Query, Runs, State, Summary, Whole, export, query};
 
+use super::choice;
 use super::filter::Question;
 use super::place::{Opened, Place};
 use crate::exit::Exit;
@@ -45,6 +46,11 @@ pub(super) struct Export {
 }
 
 impl Export {
+    /// Whether it goes on until it is told to stop, and so has done what it was asked for when it is.
+    pub(super) fn is_endless(&self) -> bool {
+        self.follow
+    }
+
     pub(super) async fn run(&self) -> io::Result<Exit> {
         let mut opened = match self.place.open().await {
             Ok(opened) => opened,
@@ -64,7 +70,15 @@ impl Export {
         };
         screen::progress("");
         screen::say(&format!("{} exported", human::count(exported, "letter", "letters")));
-        Ok(if exported == 0 { Exit::NothingMatched } else { Exit::Ok })
+        let all_there = match choice::are_all_there(&opened.reached, &mut opened.index, &self.ids) {
+            Ok(all_there) => all_there,
+            Err(exit) => return Ok(exit),
+        };
+        Ok(match (exported, all_there) {
+            (0, _) => Exit::NothingMatched,
+            (_, false) => Exit::Partly,
+            (_, true) => Exit::Ok,
+        })
     }
 
     /// Those that are there, in the order in which they lie where they are whole.

@@ -1,13 +1,16 @@
 //! `redrive dlq import`: letters that were exported, written back as they were.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::{fs, mem};
 
 use clap::Args;
 use redrive::{Outgoing, Publisher, Publishing, Topic};
+use redrive_kafka::Admin;
 use redrive_letters::export;
 
+use super::asking;
 use crate::cluster::{self, ClusterArgs};
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
@@ -33,6 +36,9 @@ pub(super) struct Import {
     /// Write to this topic
     #[arg(long, value_name = "TOPIC")]
     to: Option<Topic>,
+    /// Why; it is written into the journal
+    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    reason: String,
     /// Only read the lines, and say how many there are
     #[arg(long)]
     dry_run: bool,
@@ -58,7 +64,42 @@ impl Import {
             },
             None => Box::new(io::stdin()),
         };
+        let admin = match Admin::new(&settings) {
+            Ok(admin) => admin,
+            Err(error) => return Ok(cluster::failed(&error, &self.file.name())),
+        };
+        if !self.dry_run
+            && let Err(exit) =
+                asking::write_down(&settings, "import", &self.selection(), &[], &self.reason).await
+        {
+            return Ok(exit);
+        }
+        let exit = self.all(&publisher, &admin, input).await?;
+        if !self.dry_run {
+            let count = [("letters", exit.1)];
+            let told = asking::write_down(&settings, "import finished", &self.selection(), &count, "").await;
+            // What is written stays written if that cannot be written down.
+            return Ok(if exit.0 == Exit::Ok && told.is_err() { Exit::Partly } else { exit.0 });
+        }
+        Ok(exit.0)
+    }
+
+    /// Where from and where to, in words.
+    fn selection(&self) -> String {
+        let from = self.from.as_ref().map_or("stdin".to_owned(), |path| path.display().to_string());
+        let to = self.to.as_ref().map_or(String::new(), |topic| format!(" to={topic}"));
+        format!("from={from}{to}")
+    }
+
+    /// All lines; how it ended, and how many were written at least.
+    async fn all(
+        &self,
+        publisher: &Publisher,
+        admin: &Admin,
+        input: Box<dyn io::Read>,
+    ) -> io::Result<(Exit, u64)> {
         let (mut written, mut batch) = (0, Vec::new());
+        let mut known: BTreeSet<Topic> = BTreeSet::new();
         let mut input = BufReader::new(input);
         for number in 1.. {
             let mut line = Vec::new();
@@ -72,24 +113,39 @@ impl Import {
             };
             let outgoing = match outgoing {
                 Ok(outgoing) => outgoing,
-                Err(error) => return Ok(self.stopped_at(number, &error, written)),
+                Err(error) => return Ok((self.stopped_at(number, &error, written), written)),
             };
             let topic = self.to.clone().unwrap_or_else(|| outgoing.topic.clone());
+            if !known.contains(&topic) {
+                match admin.outline(std::slice::from_ref(&topic)).await {
+                    Ok(found) if found.contains_key(&topic) => drop(known.insert(topic.clone())),
+                    Ok(_) => return Ok((self.nowhere(number, &topic, written), written)),
+                    Err(error) => return Ok((self.refused(number, &error, written), written)),
+                }
+            }
             batch.push((number, Outgoing { topic, ..outgoing }));
             if batch.len() >= BATCH {
-                match self.write(&publisher, mem::take(&mut batch)).await {
+                match self.write(publisher, mem::take(&mut batch)).await {
                     Ok(count) => written += count,
-                    Err((number, error)) => return Ok(self.refused(number, &error, written)),
+                    Err((number, error)) => return Ok((self.refused(number, &error, written), written)),
                 }
             }
         }
-        match self.write(&publisher, batch).await {
+        match self.write(publisher, batch).await {
             Ok(count) => written += count,
-            Err((number, error)) => return Ok(self.refused(number, &error, written)),
+            Err((number, error)) => return Ok((self.refused(number, &error, written), written)),
         }
         let deed = if self.dry_run { "would be written" } else { "written" };
         screen::say(&format!("{} {deed}", human::count(written, "letter", "letters")));
-        Ok(if written == 0 { Exit::NothingMatched } else { Exit::Ok })
+        Ok((if written == 0 { Exit::NothingMatched } else { Exit::Ok }, written))
+    }
+
+    /// A line belongs to a topic that is not there.
+    fn nowhere(&self, line: u64, topic: &Topic, written: u64) -> Exit {
+        screen::say(&format!(
+            "error: there is no topic {topic}\nhelp: make it, with as many partitions as it had, or write to another with --to TOPIC\nit is line {line} that was not taken; {written} were written before it"
+        ));
+        if written == 0 || self.dry_run { Exit::Failed } else { Exit::Partly }
     }
 
     /// How many were written; or the line that was not, and why.

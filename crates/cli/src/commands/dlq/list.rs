@@ -7,6 +7,7 @@ use redrive::Origin;
 use redrive_letters::{Cursor, Page, Query, Sort, State, Summary, export, query};
 use serde_json::{Value, json};
 
+use super::choice;
 use super::filter::Question;
 use super::place::{Opened, Place};
 use super::{Output, words};
@@ -75,7 +76,15 @@ impl List {
             Err(error) => return Ok(opened.reached.failed(&error)),
         };
         self.tell(&found, &opened)?;
-        Ok(if found.letters.is_empty() { Exit::NothingMatched } else { Exit::Ok })
+        let all_there = match choice::are_all_there(&opened.reached, &mut opened.index, &self.ids) {
+            Ok(all_there) => all_there,
+            Err(exit) => return Ok(exit),
+        };
+        Ok(match (found.letters.is_empty(), all_there) {
+            (true, _) => Exit::NothingMatched,
+            (false, false) => Exit::Partly,
+            (false, true) => Exit::Ok,
+        })
     }
 
     async fn read(&self, opened: &mut Opened, query: &Query) -> Result<Page, redrive_letters::Error> {

@@ -66,18 +66,24 @@ impl DlqCommand {
     pub(crate) fn run(self) -> io::Result<Exit> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let ran = runtime.block_on(async {
+            let is_endless = matches!(&self.command, Command::Export(export) if export.is_endless());
             let run = match self.command {
                 // A job ends what is on its way first, and says so itself.
                 Command::Replay(replay) => return replay.run().await,
                 other => other.run(),
             };
             tokio::select! {
-                ran = run => ran,
+                // First, so that it is listened for before anything is written.
+                biased;
                 () = redrive::stop_signal() => {
                     screen::progress("");
+                    if is_endless {
+                        return Ok(Exit::Ok);
+                    }
                     screen::say("stopped; what was read of the letters stays in the index");
                     Ok(Exit::Failed)
                 }
+                ran = run => ran,
             }
         });
         // A thread may still wait for the broker: nobody waits for the thread.

@@ -9,7 +9,7 @@ use redrive_config::{Config, Link};
 use redrive_core::Topic;
 use redrive_letters::feed::{Fed, Feed, Progress, Which};
 use redrive_letters::jobs::Followed;
-use redrive_letters::{Error, Index, Rebuilt};
+use redrive_letters::{Error, Index, Query, Rebuilt};
 
 use crate::cluster::{self, ClusterArgs};
 use crate::config_file::ConfigFile;
@@ -82,6 +82,13 @@ impl Place {
         let feed = Feed::new(&settings, &folder, which);
         let links = config.as_ref().map(|config| config.letters.links.clone()).unwrap_or_default();
         Ok(Reached { settings, links, feed, config, file: self.file.name() })
+    }
+
+    /// What is asked for in words, with the letter topics of which it is asked where those are named.
+    pub(crate) fn worded(&self, query: &Query) -> String {
+        let named = self.letters.iter().map(|topic| format!("letters={topic}"));
+        let like = self.letters_like.iter().map(|pattern| format!("letters-like={pattern}"));
+        named.chain(like).chain([query.to_string()]).collect::<Vec<_>>().join(" ")
     }
 
     /// The index, after what is new in Kafka came in and what is gone left.

@@ -63,12 +63,14 @@ impl PurgeCommand {
             deletable::offset(&reached, below).await?;
         }
         let settings = reached.settings.clone();
-        let asked = choice::answerable(&reached, &mut index, &query).await?;
+        let worded = self.place.worded(&query);
+        let all_there = self.choice.are_all_there(&reached, &mut index)?;
+        let asked = choice::answerable(&reached, &mut index, &query, &worded).await?;
         let (purge, open) = self.plan(&reached, &mut index, &asked)?;
         drop(index);
         if purge.letters() == 0 && self.up_to.is_none() {
             if purge.stay.is_empty() {
-                screen::say(&format!("no letter matches: {query}"));
+                screen::say(&format!("no letter matches: {worded}"));
             }
             self.say(&purge, open, "would be");
             return Err(Exit::NothingMatched);
@@ -84,7 +86,7 @@ impl PurgeCommand {
             ));
             return Err(Exit::Failed);
         }
-        let exit = if purge.stay.is_empty() { Exit::Ok } else { Exit::Partly };
+        let exit = if purge.stay.is_empty() && all_there { Exit::Ok } else { Exit::Partly };
         if self.dry_run {
             return Ok(exit);
         }
@@ -92,7 +94,7 @@ impl PurgeCommand {
         if !asking::is_agreed(self.yes, &question).map_err(|_| Exit::Failed)? {
             return Err(Exit::Usage);
         }
-        let selection = self.up_to.as_ref().map_or(query.to_string(), |at| format!("up-to={at}"));
+        let selection = self.up_to.as_ref().map_or(worded, |at| format!("up-to={at}"));
         let count = [("letters", purge.letters())];
         asking::write_down(&settings, "purge", &selection, &count, &self.reason).await?;
         self.delete(&settings, &purge, &letters, selection).await?;

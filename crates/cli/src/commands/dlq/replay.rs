@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 use redrive::{Clock, Settings};
-use redrive_letters::jobs::{JobId, Kind, Options, Whereto};
-use redrive_letters::replay::{self, Candidate, Destinations, Followers, Plan, Rate, Start, Wanted};
-use redrive_letters::{State, export, journal};
+use redrive_core::Timestamp;
+use redrive_letters::jobs::{Followed, JobId, Kind, Options, Whereto};
+use redrive_letters::replay::pace::Share;
+use redrive_letters::replay::{self, Candidate, Destinations, Followers, Plan, Rate, Start, Wanted, control};
+use redrive_letters::{Index, Query, State, export, journal, query};
 
 use super::asking;
-use super::choice::{self, Choice};
-use super::place::{Opened, Place};
+use super::choice::Choice;
+use super::place::{Opened, Place, Reached};
 use crate::commands::replay::{Driven, drive, failed, shelves};
 use crate::exit::Exit;
 use crate::output::limit;
@@ -54,8 +56,8 @@ pub(super) struct Replay {
     #[arg(long, value_name = "N", value_parser = some)]
     canary: Option<u64>,
     /// Pause when more of a hundred that were heard of fail again
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "20%")]
-    max_failed: f64,
+    #[arg(long, value_name = "PERCENT", default_value = "20%")]
+    max_failed: Share,
     /// A letter that was sent back so often is left out [default: `max-replays` in [letters], then 5]
     #[arg(long, value_name = "N")]
     max_replays: Option<u32>,
@@ -90,12 +92,6 @@ fn some(text: &str) -> Result<u64, String> {
     limit(text).map(|letters| letters as u64)
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    let good = number.ok().filter(|number| (0.0..=100.0).contains(number));
-    good.ok_or_else(|| format!("`{text}` is not a share; write 10%"))
-}
-
 impl Replay {
     pub(super) async fn run(&self) -> io::Result<Exit> {
         Ok(match self.go().await {
@@ -113,17 +109,25 @@ impl Replay {
             );
             return Err(Exit::Usage);
         }
-        let Opened { reached, mut index, .. } = self.place.open().await?;
+        let Opened { reached, mut index, now, .. } = self.place.open().await?;
         let (settings, config) = (reached.settings.clone(), reached.config.as_ref());
-        let asked = choice::answerable(&reached, &mut index, &query).await?;
-        let mut candidates = index.candidates_of(&asked).map_err(|error| reached.failed(&error))?;
+        let worded = self.place.worded(&query);
+        let all_there = self.choice.are_all_there(&reached, &mut index)?;
+        let asked = query::without_header(&mut index, &settings, &query).await;
+        let mut candidates = match asked.map_err(|error| reached.failed(&error))? {
+            Some(asked) => index.candidates_of(&asked).map_err(|error| reached.failed(&error))?,
+            None => Vec::new(),
+        };
         if candidates.is_empty() {
-            screen::say(&format!("no letter matches: {query}"));
+            screen::say(&format!("no letter matches: {worded}"));
+        }
+        self.say_who_has(&reached, &mut index, &query, now).await?;
+        if candidates.is_empty() {
             return Err(Exit::NothingMatched);
         }
         candidates.sort_by(|one, other| one.at.cmp(&other.at));
         candidates.dedup_by(|one, other| one.at == other.at);
-        let mut wanted = self.wanted(query.to_string(), config.and_then(|config| config.letters.max_replays));
+        let mut wanted = self.wanted(worded, config.and_then(|config| config.letters.max_replays));
         let named = shelves(config);
         let mut destinations = Destinations::new(&settings, self.to.clone(), named)
             .map_err(|error| failed(&error, &self.place.file.name()))?;
@@ -141,7 +145,8 @@ impl Replay {
             screen::say(&format!("{count} after their leaders among them (--without-followers leaves them)"));
         }
         if self.dry_run {
-            return Ok(self.told(&plan, candidates.len()));
+            let told = self.told(&plan, candidates.len());
+            return Ok(told.map(|exit| if exit == Exit::Ok && !all_there { Exit::Partly } else { exit }));
         }
         self.say(&plan);
         if plan.letters.is_empty() {
@@ -151,14 +156,14 @@ impl Replay {
         if !asking::is_agreed(self.yes || !self.choice.is_bulk(), &question).map_err(|_| Exit::Failed)? {
             return Err(Exit::Usage);
         }
-        let mut are_left = false;
+        let mut are_left = !all_there;
         if !followers.lanes.is_empty() {
             let holding = followers.hold(&settings, candidates.len(), &wanted, self.rate).await;
             let holding = holding.map_err(|error| failed(&error, &self.place.file.name()))?;
             for (lane, why) in holding.not() {
                 screen::say(&format!("{} is left out with its followers: {why}", lane.leader));
             }
-            are_left = !holding.not().is_empty();
+            are_left |= !holding.not().is_empty();
             if holding.held() > 0 {
                 let held = human::count(holding.held() as u64, "lane is", "lanes are");
                 screen::say(&format!("{held} held until their letters are sent"));
@@ -178,8 +183,11 @@ impl Replay {
             settings,
             config,
             by: wanted.by.clone(),
-            wait: if plan.routes.keys().any(replay::Route::is_told) { self.wait } else { Duration::ZERO },
-            patience: self.canary_wait,
+            wait: if plan.silent.values().sum::<u64>() < plan.letters.len() as u64 {
+                self.wait
+            } else {
+                Duration::ZERO
+            },
         };
         screen::say(&format!("job {id}"));
         let exit = drive(&driven, job).await;
@@ -192,7 +200,10 @@ impl Replay {
         let options = Options {
             rate: self.rate.map(|rate| rate.to_string()),
             canary: self.canary,
-            max_failed: Some(self.max_failed),
+            canary_wait_ms: self
+                .canary
+                .map(|_| u64::try_from(self.canary_wait.as_millis()).unwrap_or(u64::MAX)),
+            max_failed: Some(self.max_failed.0),
             max_replays: self.max_replays.or(set),
             again: self.again,
             ahead: self.ahead,
@@ -241,7 +252,39 @@ impl Replay {
         }
     }
 
+    /// Says which jobs have letters that would match otherwise: somebody else asked for them, or a process of one's
+    /// own was killed.
+    async fn say_who_has(
+        &self,
+        reached: &Reached,
+        index: &mut Index,
+        query: &Query,
+        now: Timestamp,
+    ) -> Result<(), Exit> {
+        if query.states.is_empty() || query.states.contains(&State::Replaying) {
+            return Ok(());
+        }
+        let asked = Query { states: vec![State::Replaying], ..query.clone() };
+        let asked = query::without_header(index, &reached.settings, &asked).await;
+        let Some(asked) = asked.map_err(|error| reached.failed(&error))? else { return Ok(()) };
+        let letters = index.select(&asked).map_err(|error| reached.failed(&error))?;
+        if letters.is_empty() {
+            return Ok(());
+        }
+        let followed = Followed::read(&reached.settings).await;
+        let followed = followed.map_err(|error| reached.failed(&error.into()))?;
+        for (job, count) in control::holders(&followed.state, &letters) {
+            let id = &job.id;
+            screen::say(&format!(
+                "{}\nhelp: redrive replay watch {id} shows how far it is; redrive replay resume {id} goes on with it where nobody does",
+                control::held_by(job, count, now)
+            ));
+        }
+        Ok(())
+    }
+
     fn told(&self, plan: &Plan, matched: usize) -> io::Result<Exit> {
+        self.say_what_is_not_heard(plan);
         if self.json {
             let told = export::plan(plan, matched);
             screen::data(&format!("{told:#}\n"))?;
@@ -257,11 +300,22 @@ impl Replay {
 
     fn say(&self, plan: &Plan) {
         lines(plan, "to").iter().for_each(|line| screen::say(line));
-        let is_untold = self.canary.is_some() && plan.routes.keys().any(|route| !route.is_told());
-        if is_untold {
-            screen::say(
-                "warning: what becomes of letters in a topic is heard only where a worker of Redrive consumes it",
-            );
+        self.say_what_is_not_heard(plan);
+    }
+
+    /// Nobody should wait for what never comes.
+    fn say_what_is_not_heard(&self, plan: &Plan) {
+        for (topic, count) in &plan.silent {
+            let letters = human::count(*count, "letter", "letters");
+            screen::say(&format!(
+                "note: nothing will be heard of {letters} in {topic}: no group of Redrive is known to consume it, so the job is over when they are sent"
+            ));
+        }
+        if self.canary.is_some() && !plan.silent.is_empty() {
+            screen::say(&format!(
+                "note: it pauses when nothing was heard of the first ones for {} (--canary-wait); redrive replay resume sends the others",
+                human::rough(self.canary_wait)
+            ));
         }
     }
 }

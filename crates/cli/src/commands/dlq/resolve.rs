@@ -90,17 +90,20 @@ impl Resolve {
         asking::reason(self.choice.is_bulk() && !self.dry_run, &self.reason)?;
         let Opened { reached, mut index, .. } = self.place.open().await?;
         let (settings, config) = (reached.settings.clone(), reached.config.as_ref());
-        let asked = choice::answerable(&reached, &mut index, &query).await?;
+        let worded = self.place.worded(&query);
+        let all_there = self.choice.are_all_there(&reached, &mut index)?;
+        let asked = choice::answerable(&reached, &mut index, &query, &worded).await?;
         let letters = index.candidates_of(&asked).map_err(|error| reached.failed(&error))?;
         drop(index);
         if letters.is_empty() {
-            screen::say(&format!("no letter matches: {query}"));
+            screen::say(&format!("no letter matches: {worded}"));
             return Err(Exit::NothingMatched);
         }
         let counted = human::count(letters.len() as u64, "letter", "letters");
         let sources = self.sources(&settings, &letters).await?;
         if self.dry_run {
-            return Ok(screen::data(&format!("{counted} would be resolved\n")).map(|()| Exit::Ok));
+            let exit = if all_there { Exit::Ok } else { Exit::Partly };
+            return Ok(screen::data(&format!("{counted} would be resolved\n")).map(|()| exit));
         }
         let question = format!("resolve {counted}");
         if !asking::is_agreed(self.yes || !self.choice.is_bulk(), &question).map_err(|_| Exit::Failed)? {
@@ -108,12 +111,12 @@ impl Resolve {
         }
         let count =
             [("letters", letters.len() as u64), ("source-tombstones", sources.tombstones.len() as u64)];
-        asking::write_down(&settings, "resolve", &query.to_string(), &count, &self.reason).await?;
+        asking::write_down(&settings, "resolve", &worded, &count, &self.reason).await?;
         let wanted = Wanted {
             kind: Kind::Resolve,
             by: journal::writer(),
             reason: self.reason.clone(),
-            query: query.to_string(),
+            query: worded,
             to: Whereto::Usual,
             options: Options::default(),
             lanes: None,
@@ -132,13 +135,19 @@ impl Resolve {
             told.push_str(&format!(", {} left to the replay that is about to send them", done.held));
         }
         screen::data(&format!("{told}\n")).map_err(|_| Exit::Failed)?;
+        if done.without > 0 {
+            let letters = human::count(done.without, "letter got", "letters got");
+            screen::say(&format!(
+                "note: {letters} no tombstone though the topic is compacted: not filed under their origins, so that one would remove others with them; Kafka keeps them"
+            ));
+        }
         if !sources.tombstones.is_empty() {
             sources.write(&settings).await.map_err(|error| failed(&error, &self.place.file.name()))?;
             let written = human::count(sources.tombstones.len() as u64, "tombstone", "tombstones");
             screen::data(&format!("{written} written to their sources\n")).map_err(|_| Exit::Failed)?;
         }
         let all_open = self.open(&settings, shelves(config), &letters).await;
-        Ok(Ok(if done.held > 0 || !all_open { Exit::Partly } else { Exit::Ok }))
+        Ok(Ok(if done.held > 0 || !all_open || !all_there { Exit::Partly } else { Exit::Ok }))
     }
 
     /// The tombstones that are asked for, told before they are written.

@@ -118,14 +118,15 @@ impl Show {
             let because = error(&Some(link.error_type.clone()), &message);
             line("because", &bytes_text::line(because.as_bytes()));
         }
-        for (when, what) in shown.timeline() {
-            line("", &format!("{}  {}", when::shown(when), bytes_text::line(what.as_bytes())));
+        for (number, event) in shown.timeline().into_iter().enumerate() {
+            let name = if number == 0 { "timeline" } else { "" };
+            line(name, &format!("{}  {}", when::shown(event.at), bytes_text::line(event.what.as_bytes())));
         }
         if let Some(attempts) = letter.attempts {
             line("attempts", &attempts.to_string());
         }
-        if letter.replays > 0 {
-            line("sent back", &human::count(u64::from(letter.replays), "time", "times"));
+        if shown.replays() > 0 {
+            line("sent back", &human::count(shown.replays(), "time", "times"));
         }
         for (name, address) in &shown.links {
             line(name, address);

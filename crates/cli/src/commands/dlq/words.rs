@@ -25,6 +25,10 @@ pub(super) fn error(error_type: Option<&str>, message: Option<&str>) -> String {
 
 /// A type without the package it is in.
 fn short(error_type: &str) -> &str {
+    // The address of a problem has no package: cut, it would be another.
+    if error_type.contains('/') {
+        return error_type;
+    }
     error_type.rsplit(['.', ':']).next().filter(|name| !name.is_empty()).unwrap_or(error_type)
 }
 
@@ -51,6 +55,9 @@ mod tests {
         assert_eq!(error(Some("java.io.IOException"), Some("two\nlines")), "IOException: two\\nlines");
         assert_eq!(error(Some("shop::errors::NoSuchCustomer"), None), "NoSuchCustomer");
         assert_eq!(error(Some("odd."), Some("")), "odd.");
+        let address = "https://ex/bad-price";
+        assert_eq!(error(Some(address), Some("too high")), "https://ex/bad-price: too high");
+        assert_eq!(error(Some("urn:problem/v1.2:bad"), None), "urn:problem/v1.2:bad");
         assert_eq!((error(None, Some("no")), error(None, None)), ("no".to_owned(), "-".to_owned()));
     }
 }

@@ -30,6 +30,7 @@ pub(super) struct Pause {
   redrive replay resume k3f9               run it here, from exactly where it was
   redrive replay resume k3f9 --elsewhere   let the process go on that has it
 
+A job that pauses because of its first letters goes on whatever becomes of those: the others are sent.
 A job is run by one process at a time: another that still runs it is fenced off, and says so. No letter is sent
 twice.")]
 pub(super) struct Resume {
@@ -77,11 +78,6 @@ impl Change {
         Ok((settings, config, job))
     }
 
-    fn wish(&self, want: Want, by: &str) -> Wish {
-        let at = Clock::system().now().wall.millis();
-        Wish { want, by: by.to_owned(), at, why: self.reason.clone() }
-    }
-
     async fn written(&self, settings: &Settings, what: &str, job: &Job) -> bool {
         let who = (journal::writer(), self.reason.as_str());
         let deed = deeds::changes(&Clock::system(), (&who.0, who.1), what, job);
@@ -102,11 +98,12 @@ impl Pause {
         if !self.change.written(&settings, "replay pause", &job).await {
             return Ok(Exit::Failed);
         }
-        let wish = self.change.wish(Want::Pause, &journal::writer());
+        let (at, why) = (Clock::system().now().wall.millis(), self.change.reason.clone());
+        let wish = Wish { want: Want::Pause, by: journal::writer(), at, why, canary: false };
         if let Err(error) = control::wish(&settings, &job.id, &wish).await {
             return Ok(self.change.place.failed(&error));
         }
-        screen::data(&format!("job {} pauses: {}\n", job.id, words::counts(&job.counts())))?;
+        screen::data(&format!("job {} pauses: {}\n", job.id, words::all_counts(&job.counts())))?;
         Ok(Exit::Ok)
     }
 }
@@ -121,7 +118,7 @@ impl Resume {
             return Ok(Exit::Failed);
         }
         let by = journal::writer();
-        let wish = self.change.wish(Want::Run, &by);
+        let wish = job.go_on(&by, Clock::system().now().wall, &self.change.reason);
         if self.elsewhere {
             return Ok(match control::wish(&settings, &job.id, &wish).await {
                 Ok(()) => {
@@ -142,8 +139,7 @@ impl Resume {
             settings,
             config: config.as_ref(),
             by,
-            wait: if words::is_told(&job.begun.to) { self.wait } else { Duration::ZERO },
-            patience: Duration::from_secs(300),
+            wait: if job.silent() < job.begun.letters { self.wait } else { Duration::ZERO },
         };
         drive(&driven, held).await
     }
@@ -184,7 +180,7 @@ impl Cancel {
                     "job {} is {}: {}\n",
                     job.id,
                     words::standing(&job),
-                    words::counts(&job.counts())
+                    words::all_counts(&job.counts())
                 ))?;
                 Ok(Exit::Ok)
             }

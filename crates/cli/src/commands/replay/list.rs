@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::Args;
+use redrive::Clock;
 use redrive_letters::export;
 use redrive_letters::jobs::{Ending, Job, Kind, Standing};
 use serde_json::Value;
@@ -16,8 +17,8 @@ use crate::{screen, table, when};
   redrive replay list
   redrive replay list --all -o json        also what was resolved, purged and erased
 
-STATE is running as long as letters are left and nobody wants the job to wait; whether a process runs it now is not
-known. redrive replay resume ID goes on with it.")]
+STATE is running while a process sends letters, and interrupted when that stopped or nothing was heard of it for half
+a minute: redrive replay resume ID goes on with it.")]
 pub(super) struct List {
     #[command(flatten)]
     place: Place,
@@ -48,6 +49,7 @@ impl List {
             screen::say("there are no jobs");
             return Ok(Exit::NothingMatched);
         }
+        let now = Clock::system().now().wall;
         match self.output {
             Output::Table => {
                 let head = [
@@ -63,13 +65,21 @@ impl List {
                     "BY",
                     "WHY",
                 ];
+                let is_left = |job: &&Job| job.sends() && job.standing_at(now) == Standing::Interrupted;
+                let left: Vec<String> =
+                    jobs.iter().copied().filter(is_left).map(|job| job.id.to_string()).collect();
                 screen::lines(table::lines(&head, jobs.into_iter().map(row).collect()))?;
+                for id in left {
+                    screen::say(&format!("help: redrive replay resume {id} goes on with it: nobody does"));
+                }
             }
             Output::Json => {
-                let all: Value = jobs.into_iter().map(export::job).collect();
+                let all: Value = jobs.into_iter().map(|job| export::job(job, now)).collect();
                 screen::data(&format!("{all:#}\n"))?;
             }
-            Output::Ndjson => screen::lines(jobs.into_iter().map(|job| format!("{}\n", export::job(job))))?,
+            Output::Ndjson => {
+                screen::lines(jobs.into_iter().map(|job| format!("{}\n", export::job(job, now))))?;
+            }
         }
         Ok(Exit::Ok)
     }

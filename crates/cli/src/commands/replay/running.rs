@@ -18,6 +18,9 @@ use crate::{human, screen};
 /// As many reasons of letters that did not go well are told.
 const WHYS: usize = 10;
 
+/// How long to wait for the first letters where the job does not say.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// How a job is driven.
 pub(crate) struct Driven<'a> {
     /// What the file of the configuration is called.
@@ -28,8 +31,6 @@ pub(crate) struct Driven<'a> {
     pub(crate) by: String,
     /// How long to wait for what becomes of what was sent.
     pub(crate) wait: Duration,
-    /// How long to wait for the first letters.
-    pub(crate) patience: Duration,
 }
 
 /// Runs the job to its end.
@@ -42,7 +43,7 @@ pub(crate) async fn drive(driven: &Driven<'_>, job: Held) -> io::Result<Exit> {
         settings: driven.settings.clone(),
         clock: clock.clone(),
         by: driven.by.clone(),
-        patience: driven.patience,
+        patience: PATIENCE,
         stop: stopped,
         progress: tell,
     };
@@ -92,7 +93,7 @@ pub(crate) async fn drive(driven: &Driven<'_>, job: Held) -> io::Result<Exit> {
 /// Says how it ended; the counts are data.
 fn told(ended: &Ended, job: &Job) -> io::Result<Exit> {
     let (id, counts) = (&job.id, job.counts());
-    screen::data(&format!("job {id}: {}\n", words::counts(&counts)))?;
+    screen::data(&format!("job {id}: {}\n", words::all_counts(&counts)))?;
     let mut whys: Vec<(&str, u64)> = job.whys().into_iter().collect();
     whys.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for (why, count) in whys.into_iter().take(WHYS) {
@@ -117,7 +118,7 @@ fn told(ended: &Ended, job: &Job) -> io::Result<Exit> {
         ));
     }
     match ended {
-        Ended::Finished if counts.unheard() + counts.waiting > 0 => {
+        Ended::Finished if counts.unheard() + counts.waiting > job.silent() => {
             screen::say(&format!("redrive replay watch {id} tells what becomes of the others"));
         }
         Ended::Finished => {}

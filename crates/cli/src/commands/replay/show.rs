@@ -13,7 +13,7 @@ use super::bar::Bar;
 use super::{Output, Place, words};
 use crate::exit::Exit;
 use crate::when::length;
-use crate::{screen, when};
+use crate::{human, screen, when};
 
 /// How many letters that failed again are named.
 const NAMED: usize = 20;
@@ -38,7 +38,9 @@ pub(super) struct Show {
   redrive replay watch k3f9
   redrive replay watch k3f9 --wait 10m     no longer than that
 
-Exit codes: 0 all succeeded, 3 some did not or are not heard of yet.")]
+It ends when the job has ended and all is heard of that ever is: of letters in topics that no group of Redrive
+consumes nothing is.
+Exit codes: 0 none failed and nothing more is to be heard, 3 some did not succeed or are not heard of yet.")]
 pub(super) struct Watch {
     /// The job
     #[arg(value_name = "JOB")]
@@ -61,10 +63,11 @@ impl Show {
             Err(exit) => return Ok(exit),
         };
         let Some(job) = followed.state.job(&id) else { return Ok(Exit::NothingMatched) };
+        let now = Clock::system().now().wall;
         match self.output {
             Output::Table => screen::data(&told(&followed.state, job))?,
-            Output::Json => screen::data(&format!("{:#}\n", export::job_in_full(job)))?,
-            Output::Ndjson => screen::data(&format!("{}\n", export::job_in_full(job)))?,
+            Output::Json => screen::data(&format!("{:#}\n", export::job_in_full(job, now)))?,
+            Output::Ndjson => screen::data(&format!("{}\n", export::job_in_full(job, now)))?,
         }
         Ok(Exit::Ok)
     }
@@ -103,9 +106,16 @@ impl Watch {
                 screen::data(&format!(
                     "job {id} is {}: {}\n",
                     words::standing(&job),
-                    words::counts(&counts)
+                    words::all_counts(&counts)
                 ))?;
-                let is_done = job.end.is_some() && counts.handled == counts.letters;
+                let silent = counts.unheard().min(job.silent());
+                if job.end.is_some() && silent > 0 {
+                    screen::say(&format!(
+                        "nothing more will be heard of {}: no group of Redrive is known to consume where they went",
+                        human::count(silent, "letter", "letters")
+                    ));
+                }
+                let is_done = job.end.is_some() && counts.handled + silent == counts.letters;
                 Ok(if is_done { Exit::Ok } else { Exit::Partly })
             }
             Err(error) => Ok(self.place.failed(&error)),
@@ -117,10 +127,10 @@ fn told(state: &State, job: &Job) -> String {
     let begun = &job.begun;
     let mut lines = vec![
         format!("job        {} ({})", job.id, begun.kind.name()),
-        format!("state      {}", words::standing(job)),
+        format!("state      {}", words::standing_and_help(job)),
         format!("letters    {} of {}", begun.letters, begun.query),
         format!("to         {}", words::whereto(&begun.to)),
-        format!("so far     {}", words::counts(&job.counts())),
+        format!("so far     {}", words::all_counts(&job.counts())),
         format!("began      {} by {}", when::shown(begun.time()), begun.by),
     ];
     let options = &begun.options;

@@ -37,28 +37,32 @@ fn one(look: &mut Look<'_>, job: &Job) {
             let what = format!("paused by {by}{}; {left}", why.unwrap_or_default());
             look.add("replay-paused", &place, what, look.command(&format!("replay resume {}", job.id)));
         }
-        Standing::Running if quiet >= look.patience => {
+        Standing::Running | Standing::Interrupted if quiet >= look.patience || job.mark.stopped => {
             let held = match job.begun.lanes.len() {
                 0 => String::new(),
                 lanes => format!(", {} held", human::count(lanes as u64, "lane is", "lanes are")),
             };
-            let what = format!("no progress for {} and not over; {left}{held}", human::rough(quiet));
+            let what = match job.mark.stopped {
+                true => format!(
+                    "its process stopped {} ago and it is not over; {left}{held}",
+                    human::rough(quiet)
+                ),
+                false => format!("no progress for {} and not over; {left}{held}", human::rough(quiet)),
+            };
             look.add("replay-stopped", &place, what, look.command(&format!("replay resume {}", job.id)));
         }
         Standing::Cancelling if quiet >= look.patience => {
             let what = format!("cancelled {} ago and not over; {left}", human::rough(quiet));
             look.add("replay-stopped", &place, what, look.command(&format!("replay cancel {}", job.id)));
         }
-        Standing::Running | Standing::Cancelling => {}
+        Standing::Running | Standing::Interrupted | Standing::Cancelling => {}
     }
 }
 
 /// When it was last heard of.
 fn last(job: &Job) -> Timestamp {
-    let wish = job.wish.as_ref().map(|wish| wish.at);
-    let end = job.end.as_ref().map(|end| end.at);
-    let times = [Some(job.begun.at), Some(job.mark.at), wish, end];
-    Timestamp::from_millis(times.into_iter().flatten().max().unwrap_or(0))
+    let end = job.end.as_ref().map_or(0, |end| end.at);
+    job.last_heard().max(Timestamp::from_millis(end))
 }
 
 fn failed(counts: &Counts) -> u64 {

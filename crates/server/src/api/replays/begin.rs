@@ -1,15 +1,20 @@
 //! A replay begins: planned, told if only that is wanted, written down, and run in this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use redrive_letters::jobs::{Kind, Options, Whereto};
+use redrive_core::{Origin, duration};
+use redrive_letters::jobs::{Followed, Kind, Options, Whereto};
 use redrive_letters::query::{self, Filter};
-use redrive_letters::replay::{self, Candidate, Destinations, Followers, Rate, Start, Wanted, deeds};
+use redrive_letters::replay::pace::{MAX_FAILED, Share};
+use redrive_letters::replay::{
+    self, Candidate, Destinations, Followers, Rate, Start, Wanted, control, deeds,
+};
 use redrive_letters::{Query, State as LetterState, export, journal};
 use serde_json::json;
 
@@ -21,9 +26,6 @@ use crate::given::Given;
 use crate::listen::Shared;
 use crate::problem::Problem;
 
-/// It pauses when more of a hundred fail again, unless something else is said.
-const MAX_FAILED: f64 = 20.0;
-
 /// What is asked for.
 struct Asked {
     filter: Filter,
@@ -31,6 +33,7 @@ struct Asked {
     dry_run: bool,
     rate: Option<Rate>,
     canary: Option<u64>,
+    canary_wait: Option<Duration>,
     max_failed: f64,
     max_replays: Option<u32>,
     again: bool,
@@ -42,10 +45,12 @@ struct Asked {
 impl Asked {
     fn read(mut given: Given) -> Result<Self, Problem> {
         let filter = selection(&mut given)?;
-        let max_failed = given.read::<f64>("max_failed")?.unwrap_or(MAX_FAILED);
-        if !(0.0..=100.0).contains(&max_failed) {
-            return Err(Problem::bad("`max_failed` has to be a share from 0 to 100"));
-        }
+        let max_failed = given.read::<Share>("max_failed")?.map_or(MAX_FAILED, |share| share.0);
+        let canary_wait = given.read::<String>("canary_wait")?;
+        let canary_wait = canary_wait.as_deref().map(duration::parse).transpose();
+        let canary_wait = canary_wait.map_err(|error| {
+            Problem::bad(format!("`canary_wait`: {}; write 30s, 5m or 1h", error.message))
+        })?;
         let most = u64::from(u32::MAX);
         let asked = Self {
             filter,
@@ -53,6 +58,7 @@ impl Asked {
             dry_run: given.flag("dry_run")?,
             rate: given.read("rate")?,
             canary: given.some("canary", most)?,
+            canary_wait,
             max_failed,
             max_replays: given.some("max_replays", most)?.and_then(|most| u32::try_from(most).ok()),
             again: given.flag("again")?,
@@ -69,6 +75,7 @@ impl Asked {
         let options = Options {
             rate: self.rate.map(|rate| rate.to_string()),
             canary: self.canary,
+            canary_wait_ms: self.canary_wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
             max_failed: Some(self.max_failed),
             max_replays: self.max_replays.or(set),
             again: self.again,
@@ -133,6 +140,11 @@ pub(in crate::api) async fn begin(
     let mut wanted = asked.wanted(query.to_string(), desk.letters.max_replays);
     desk.refresh().await?;
     let mut candidates = candidates(desk, &query).await?;
+    if candidates.is_empty()
+        && let Some(told) = held(desk, &query).await?
+    {
+        return Err(Problem::new(StatusCode::CONFLICT, told));
+    }
     if candidates.is_empty() {
         return Err(Problem::missing(format!(
             "no letter matches: {}; GET /api/v1/letters lists them",
@@ -197,6 +209,29 @@ pub(in crate::api) async fn begin(
     told["lanes_not_held"] = lanes.collect();
     let at = format!("/api/v1/replays/{id}");
     Ok(([(header::LOCATION, at)], answer::json(StatusCode::ACCEPTED, &told)).into_response())
+}
+
+/// Which jobs have letters that would match otherwise.
+async fn held(desk: &Desk, query: &Query) -> Result<Option<String>, Problem> {
+    if query.states.is_empty() || query.states.contains(&LetterState::Replaying) {
+        return Ok(None);
+    }
+    let asked = Query { states: vec![LetterState::Replaying], ..query.clone() };
+    let letters = candidates(desk, &asked).await?;
+    let letters: Vec<Origin> = letters.into_iter().map(|letter| letter.at).collect();
+    if letters.is_empty() {
+        return Ok(None);
+    }
+    let state = Followed::read(&desk.letters.settings).await?.state;
+    let told = control::holders(&state, &letters).into_iter().map(|(job, count)| {
+        let id = &job.id;
+        format!(
+            "{} (GET /api/v1/replays/{id} shows it, POST /api/v1/replays/{id}/resume goes on with it)",
+            control::held_by(job, count, desk.now())
+        )
+    });
+    let told: Vec<String> = told.collect();
+    Ok((!told.is_empty()).then(|| format!("no letter matches that is free: {}", told.join("; "))))
 }
 
 /// Letters matched, and none of them is to be sent.

@@ -22,7 +22,7 @@ type Body = Result<Bytes, BytesRejection>;
 pub(in crate::api) async fn pause(State(shared): State<Arc<Shared>>, id: Id, given: Body) -> Answer {
     let desk = desk(&shared)?;
     let change = Change::read(desk, id, given, "replay pause").await?;
-    control::wish(&desk.letters.settings, &change.job.id, &change.wish(desk, Want::Pause)).await?;
+    control::wish(&desk.letters.settings, &change.job.id, &change.pause(desk)).await?;
     change.answer(desk).await
 }
 
@@ -30,7 +30,7 @@ pub(in crate::api) async fn pause(State(shared): State<Arc<Shared>>, id: Id, giv
 pub(in crate::api) async fn resume(State(shared): State<Arc<Shared>>, id: Id, given: Body) -> Answer {
     let desk = desk(&shared)?;
     let change = Change::read(desk, id, given, "replay resume").await?;
-    let (settings, wish) = (&desk.letters.settings, change.wish(desk, Want::Run));
+    let (settings, wish) = (&desk.letters.settings, change.job.go_on(&change.by, desk.now(), &change.reason));
     if runs_here(desk, &change.job.id) {
         control::wish(settings, &change.job.id, &wish).await?;
         return change.answer(desk).await;
@@ -73,8 +73,9 @@ impl Change {
         Ok(Self { job, by, reason })
     }
 
-    fn wish(&self, desk: &Desk, want: Want) -> Wish {
-        Wish { want, by: self.by.clone(), at: desk.now().millis(), why: self.reason.clone() }
+    fn pause(&self, desk: &Desk) -> Wish {
+        let (by, at, why) = (self.by.clone(), desk.now().millis(), self.reason.clone());
+        Wish { want: Want::Pause, by, at, why, canary: false }
     }
 
     /// The job as it is now.

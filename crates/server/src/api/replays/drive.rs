@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use crate::desk::Desk;
 
-/// How long to wait for what becomes of the first letters.
+/// How long to wait for what becomes of the first letters where the job does not say.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Starts it.

@@ -43,14 +43,14 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, id: Id, uri: Uri) ->
     Given::in_address(&uri)?.end()?;
     let desk = desk(&shared)?;
     let (_, job) = find(desk, id).await?;
-    let mut value = export::job_in_full(&job);
+    let mut value = export::job_in_full(&job, desk.now());
     value["runs_here"] = runs_here(desk, &job.id).into();
     Ok(answer::json(StatusCode::OK, &value))
 }
 
 /// A job as JSON, and whether it runs in this process.
 fn told(desk: &Desk, job: &Job) -> Value {
-    let mut value = export::job(job);
+    let mut value = export::job(job, desk.now());
     value["runs_here"] = runs_here(desk, &job.id).into();
     value
 }
