@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use redrive_core::{Origin, Record};
+use redrive_core::{Origin, Record, Topic};
 
 use super::value::{self, Begun, GroupState, Head, Hold, Kind, Turn, What};
-use super::{Job, JobId, Key, Selection};
+use super::{Job, JobId, Key, Selection, TopicIds};
 
 /// What holds for all machines: jobs, what became of their letters, what people made of failure groups.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,6 +20,8 @@ pub struct State {
     turns: BTreeMap<String, Turn>,
     /// The writers whose last turn came to no entry yet.
     left: BTreeSet<String>,
+    /// The letter topics as they are now, as far as somebody asked.
+    topics: TopicIds,
 }
 
 /// How a letter stands.
@@ -97,6 +99,24 @@ impl State {
         }
     }
 
+    /// The letter topics of all jobs, as far as those say which they were.
+    #[must_use]
+    pub fn topics(&self) -> Vec<Topic> {
+        let names: BTreeSet<&String> = self.jobs.values().flat_map(|job| job.begun.topics.keys()).collect();
+        names.into_iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// Makes known which topics there are now: what was said of letters in others of their names is not said of
+    /// theirs.
+    pub fn know(&mut self, topics: TopicIds) {
+        self.topics = topics;
+    }
+
+    /// The topics of a job that are others now than they were.
+    pub(crate) fn anew(&self, job: &Job) -> Vec<Topic> {
+        self.topics.anew(&job.begun)
+    }
+
     /// The job of this name.
     #[must_use]
     pub fn job(&self, id: &JobId) -> Option<&Job> {
@@ -152,7 +172,7 @@ impl State {
         let mut asked: HashMap<&Origin, Option<Hold>> = letters.iter().map(|letter| (letter, None)).collect();
         let earlier = |job: &Job| before.is_none_or(|before| job.order < before);
         for job in self.jobs().into_iter().filter(|job| job.sends() && earlier(job)) {
-            for (number, letter) in (0..).zip(job.selection.iter()) {
+            for (number, letter) in about(job, &self.topics) {
                 let Some(hold) = asked.get_mut(&letter) else { continue };
                 let (sent, sends) = (job.has_done(number), job.will_do(number));
                 // One that is still to be sent matters more than that it was sent before.
@@ -170,7 +190,7 @@ impl State {
     pub fn sends(&self, letters: &[Origin], except: Option<&JobId>) -> HashMap<Origin, u32> {
         let mut sent: HashMap<&Origin, u32> = letters.iter().map(|letter| (letter, 0)).collect();
         for job in self.jobs.values().filter(|job| job.sends() && except != Some(&job.id)) {
-            for (number, letter) in (0..job.mark.upto).zip(job.selection.iter()) {
+            for (number, letter) in about(job, &self.topics) {
                 if let Some(times) = sent.get_mut(&letter)
                     && job.has_done(number)
                 {
@@ -184,10 +204,15 @@ impl State {
     /// How these letters stand; those that are not in the answer are open.
     #[must_use]
     pub fn letters(&self, letters: &[Origin]) -> HashMap<Origin, LetterState> {
+        self.letters_in(letters, &self.topics)
+    }
+
+    /// The same where these are the topics.
+    pub(super) fn letters_in(&self, letters: &[Origin], topics: &TopicIds) -> HashMap<Origin, LetterState> {
         let mut states: HashMap<Origin, LetterState> =
             letters.iter().map(|letter| (letter.clone(), LetterState::Open)).collect();
         for job in self.jobs() {
-            for (number, letter) in (0..).zip(job.selection.iter()) {
+            for (number, letter) in about(job, topics) {
                 if let (Some(state), Some(now)) = (states.get_mut(&letter), state(job, number)) {
                     *state = now;
                 }
@@ -196,6 +221,12 @@ impl State {
         states.retain(|_, state| *state != LetterState::Open);
         states
     }
+}
+
+/// The letters that a job is about, with their numbers: not those of topics that are others now.
+fn about<'a>(job: &'a Job, topics: &TopicIds) -> impl Iterator<Item = (u64, Origin)> + 'a {
+    let anew = topics.anew(&job.begun);
+    (0..).zip(job.selection.iter()).filter(move |(_, letter)| !anew.contains(&letter.topic))
 }
 
 /// What a job makes of its letter of this number; none if it leaves it as it is.

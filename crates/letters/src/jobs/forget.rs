@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::{Origin, Timestamp, Topic};
+use redrive_core::{Timestamp, Topic};
 use redrive_kafka::{Admin, Outgoing, Settings, Transacting, Transactions};
 use tracing::{info, warn};
 
@@ -40,12 +40,17 @@ pub async fn forget_old(settings: &Settings, state: &State, now: Timestamp) -> R
     let topics: BTreeSet<Topic> =
         old.iter().flat_map(|job| job.selection.iter().map(|letter| letter.topic)).collect();
     let begins = begins(&Admin::new(settings)?, topics.into_iter().collect()).await?;
-    let is_there = |letter: Origin| {
-        let begin = begins.get(&(letter.topic, letter.partition));
-        begin.is_some_and(|begin| letter.offset >= *begin)
+    let is_any_there = |job: &Job| {
+        // Letters of a topic that was made anew are gone, whatever lies in their places.
+        let anew = state.anew(job);
+        let mut letters = job.selection.iter().filter(|letter| !anew.contains(&letter.topic));
+        letters.any(|letter| {
+            let begin = begins.get(&(letter.topic, letter.partition));
+            begin.is_some_and(|begin| letter.offset >= *begin)
+        })
     };
     let mut forgotten = 0;
-    for job in old.into_iter().filter(|job| !job.selection.iter().any(is_there)) {
+    for job in old.into_iter().filter(|job| !is_any_there(job)) {
         forget(settings, job).await?;
         forgotten += 1;
     }

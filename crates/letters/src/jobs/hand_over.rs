@@ -1,17 +1,28 @@
 //! Hands what became of letters over to the index, job by job: of jobs that stand as they stood, nothing is written.
+//! What was said of letters in a topic that was made anew since is not said of what lies there now.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use redrive_core::{Origin, Timestamp};
 
-use super::{Job, LetterState as Now, State, What};
+use super::{Job, LetterState as Now, State, TopicIds, What};
 use crate::state::{GroupWish, LetterState, Outcome, Wish};
 use crate::{Error, Fingerprint, Index};
 
 impl State {
     /// Brings the index to this state; how many letters changed theirs.
     pub fn hand_over(&self, index: &mut Index) -> Result<u64, Error> {
+        let topics = index.topics()?;
+        // A topic that was not read before, or is another now: it was not told what became of its letters.
+        let known = topics.iter().fold(DefaultHasher::new(), |mut hasher, topic| {
+            (topic.id, topic.name.as_str(), &topic.mark).hash(&mut hasher);
+            hasher
+        });
+        let known = known.finish();
+        let topics = TopicIds::of(topics.into_iter().map(|topic| (topic.name, topic.mark)));
         let mut changed: Vec<(&Job, String)> = Vec::new();
         for job in self.jobs() {
-            let stands = stands(job);
+            let stands = format!("{} {known:016x}", stands(job));
             if index.note(&note(job))?.as_deref() != Some(stands.as_str()) {
                 changed.push((job, stands));
             }
@@ -19,7 +30,7 @@ impl State {
         let mut letters: Vec<Origin> = changed.iter().flat_map(|(job, _)| job.selection.iter()).collect();
         letters.sort_unstable();
         letters.dedup();
-        let states = self.letters(&letters);
+        let states = self.letters_in(&letters, &topics);
         let told: Vec<LetterState> =
             letters.into_iter().map(|letter| self.told(letter.clone(), states.get(&letter))).collect();
         let count = if told.is_empty() { 0 } else { index.set_states(&told)? };

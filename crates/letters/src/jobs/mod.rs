@@ -14,6 +14,7 @@ mod key;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod topics;
 mod turns;
 mod value;
 
@@ -26,6 +27,7 @@ pub use forget::{REMEMBERED, forget_old};
 pub use job::{Counts, Job, Standing};
 pub use key::{BadJobId, JobId, Key};
 pub use selection::{BadSelection, Selection};
+pub use topics::{Since, TopicIds};
 pub use turns::Unread;
 pub(crate) use turns::{NoTurn, READ_BACK, take_turn};
 pub use value::{

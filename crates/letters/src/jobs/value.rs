@@ -73,6 +73,10 @@ pub struct Begun {
     /// Where the letters' partitions ended when it was decided, by `topic/partition`.
     #[serde(default)]
     pub ends: BTreeMap<String, i64>,
+    /// The ids of the letters' topics then, by name, as far as brokers have any: what is said of letters holds for
+    /// these topics, and not for others that are called so later.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub topics: BTreeMap<String, String>,
     /// The lanes that are held until all letters are sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<Lane>,

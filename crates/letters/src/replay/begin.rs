@@ -154,6 +154,7 @@ async fn write_down(
 ) -> Result<Held, Error> {
     let id = new_id();
     let selection = Selection::of(letters);
+    let Places { ends, topics } = places(settings, letters).await?;
     let begun = Begun {
         kind: wanted.kind,
         by: wanted.by.clone(),
@@ -164,7 +165,8 @@ async fn write_down(
         letters: selection.len(),
         chunks: u32::try_from(selection.chunks().len()).unwrap_or(u32::MAX),
         options: wanted.options.clone(),
-        ends: ends(settings, letters).await?,
+        ends,
+        topics,
         lanes: wanted.lanes.iter().flat_map(|(_, lanes)| lanes.clone()).collect(),
         announced: wanted.lanes.as_ref().map(|(job, _)| job.clone()),
         replays,
@@ -188,17 +190,28 @@ pub fn new_id() -> JobId {
     JobId::by(Uuid::new_v4().as_u64_pair().0)
 }
 
-/// Where the letters' partitions end now.
-async fn ends(settings: &Settings, letters: &[Origin]) -> Result<BTreeMap<String, i64>, Error> {
+/// The letters' topics as they are now.
+#[derive(Default)]
+struct Places {
+    /// Where their partitions end.
+    ends: BTreeMap<String, i64>,
+    /// Their ids.
+    topics: BTreeMap<String, String>,
+}
+
+async fn places(settings: &Settings, letters: &[Origin]) -> Result<Places, Error> {
     let topics: BTreeSet<Topic> = letters.iter().map(|letter| letter.topic.clone()).collect();
     let topics: Vec<Topic> = topics.into_iter().collect();
     let admin = Admin::new(settings)?;
-    let mut ends = BTreeMap::new();
+    let mut places = Places::default();
     for (topic, state) in admin.outline(&topics).await? {
+        places.topics.extend(state.id.map(|id| (topic.to_string(), id.to_string())));
         let bounds = admin.bounds(&topic, state.partitions).await?;
-        ends.extend((0..).zip(bounds).map(|(partition, (_, end))| (format!("{topic}/{partition}"), end)));
+        places
+            .ends
+            .extend((0..).zip(bounds).map(|(partition, (_, end))| (format!("{topic}/{partition}"), end)));
     }
-    Ok(ends)
+    Ok(places)
 }
 
 /// Takes a job over, whoever has it: that process is fenced off, and what it left open is undone. `unattended` says

@@ -1,5 +1,6 @@
 //! Replays on a real broker: what is sent, where, in which order, and once.
 
+mod anew;
 mod foreign;
 mod ground;
 mod jobs;
