@@ -3,10 +3,10 @@
 use redrive::{Clock, Cluster};
 use redrive_letters::feed::{Feed, Which};
 use redrive_letters::jobs::{Followed, Kind, Options, Whereto};
-use redrive_letters::replay::{Ended, Wanted};
+use redrive_letters::replay::{self, Ended, Wanted};
 use redrive_letters::{Index, Query, Standing, State, cleanup};
 
-use crate::ground::{all, begin, candidates, letter, put, run, wanted};
+use crate::ground::{all, begin, candidates, letter, put, run, text, wanted};
 
 const LETTERS: &str = "orders.billing.dlq";
 
@@ -94,4 +94,37 @@ async fn what_became_of_letters_is_known_also_of_a_topic_that_is_read_later_than
     assert_eq!(states(&mut others), [State::Open; 2]);
     drop(others);
     assert_eq!(states(&mut index(&cluster, folder.path(), &[LETTERS]).await), [State::Replayed; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_goes_on_after_its_letter_topic_was_made_anew_or_deleted_sends_nothing_and_says_why() {
+    for is_anew in [true, false] {
+        let cluster = stage().await;
+        letters(&cluster, LETTERS, 0..4).await;
+        letters(&cluster, "others.billing.dlq", 20..22).await;
+        let mut chosen = candidates(&cluster, LETTERS, 1).await;
+        chosen.extend(candidates(&cluster, "others.billing.dlq", 1).await);
+        let wanted = wanted(Whereto::Origin, Options::default());
+        let (job, _) = begin(&cluster, &wanted, &chosen).await;
+        let id = job.as_ref().unwrap().id().clone();
+        drop(job);
+        let expected = if is_anew {
+            make_anew(&cluster).await;
+            letters(&cluster, LETTERS, 10..14).await;
+            "made anew"
+        } else {
+            delete(&cluster, LETTERS).await;
+            "was deleted"
+        };
+        let job = replay::take_over(cluster.settings(), &Clock::system(), &id, None, false).await.unwrap();
+        assert_eq!(run(&cluster, job, &wanted.to).await, Ended::Finished);
+        let sent: Vec<_> =
+            all(&cluster, "orders", 1).await.iter().map(|record| text(record.value.as_ref())).collect();
+        assert_eq!(sent, ["0/20", "0/21"], "nothing that nobody selected");
+        let state = Followed::read(cluster.settings()).await.unwrap().state;
+        let job = state.job(&id).unwrap();
+        assert_eq!((job.counts().sent, job.counts().skipped), (2, 4));
+        let whys = job.whys();
+        assert!(whys.len() == 1 && whys.keys().all(|why| why.contains(expected)), "{whys:?}");
+    }
 }
