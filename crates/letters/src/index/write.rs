@@ -147,6 +147,7 @@ fn write(
         lane.map(|lane| &*lane.kept),
         entry.leader,
         entry.filed_under.as_ref().map(|key| key.hash),
+        entry.stamp,
     ])
 }
 
