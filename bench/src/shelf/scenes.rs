@@ -205,7 +205,9 @@ async fn hot_beside(
                 seen.violations(),
             );
             tell(
-                &format!("100k followers behind a leader that fails 5 times, 1 s apart, beside others {what}"),
+                &format!(
+                    "100k followers behind a leader that fails 5 times, 1 s apart, beside others {what}"
+                ),
                 &figure,
             );
         }
