@@ -95,6 +95,10 @@ fn put(connection: &Connection, memory: &mut Memory, run: &Run) -> rusqlite::Res
                 continue;
             }
         }
+        let is_erased = |told: &Told| codes::state_of(told.state) == State::Erased;
+        if told.get(&number).is_some_and(is_erased) {
+            continue;
+        }
         let failure = failure(connection, memory, entry)?;
         let kind = Kind {
             topic: run.topic,

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use redrive_core::{Origin, Timestamp};
 
+use super::fold::about;
 use super::{Job, LetterState as Now, State, TopicIds, What};
 use crate::state::{GroupWish, LetterState, Outcome, Wish};
 use crate::{Error, Fingerprint, Index};
@@ -20,14 +21,19 @@ impl State {
         });
         let known = known.finish();
         let topics = TopicIds::of(topics.into_iter().map(|topic| (topic.name, topic.mark)));
+        let (moves, all) = (self.moves_in(&topics), self.jobs());
+        // Where some were moved, those that other jobs are about lie elsewhere.
+        let times: usize = all.iter().map(|job| job.moved.len()).sum();
         let mut changed: Vec<(&Job, String)> = Vec::new();
-        for job in self.jobs() {
-            let stands = format!("{} {known:016x}", stands(job));
+        for job in all {
+            let stands = format!("{} {known:016x} {times}", stands(job));
             if index.note(&note(job))?.as_deref() != Some(stands.as_str()) {
                 changed.push((job, stands));
             }
         }
-        let mut letters: Vec<Origin> = changed.iter().flat_map(|(job, _)| job.selection.iter()).collect();
+        let about = changed.iter().flat_map(|(job, _)| about(job, &topics, &moves).map(|(_, letter)| letter));
+        let left = moves.left().filter(|_| !changed.is_empty());
+        let mut letters: Vec<Origin> = about.chain(left).collect();
         letters.sort_unstable();
         letters.dedup();
         let states = self.letters_in(&letters, &topics);
@@ -70,6 +76,9 @@ impl State {
             Some(Now::Replayed(job, what)) => (Named::Replayed, Some(job), what.and_then(outcome)),
             Some(Now::Resolved(job)) => (Named::Resolved, Some(job), None),
             Some(Now::Purged(job)) => (Named::Purged, Some(job), None),
+            Some(Now::Erased(job)) => (Named::Erased, Some(job), None),
+            // It is known in its new place.
+            Some(Now::Moved(_)) => (Named::Erased, None, None),
         };
         // The job may have done it a moment earlier.
         let at = job.and_then(|job| self.job(job)).map(|job| Timestamp::from_millis(job.mark.at));

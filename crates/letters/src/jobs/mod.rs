@@ -11,6 +11,7 @@ mod forget;
 mod hand_over;
 mod job;
 mod key;
+mod moves;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub(crate) use forget::forget_when_possible;
 pub use forget::{REMEMBERED, forget_old};
 pub use job::{Counts, Job, Standing};
 pub use key::{BadJobId, JobId, Key};
+pub use moves::{Moved, Moves};
 pub use selection::{BadSelection, Selection};
 pub use topics::{Since, TopicIds};
 pub use turns::Unread;

@@ -41,6 +41,8 @@ impl Log {
             lanes: Vec::new(),
             announced: None,
             replays: BTreeMap::from([(1, 3)]),
+            cuts: Vec::new(),
+            rewrites: Vec::new(),
         };
         self.put(&Key::Begun(id.clone()), Some(value::write(&begun)));
     }

@@ -87,6 +87,12 @@ pub struct Begun {
     /// sent them tell: another letter of the same record was.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replays: BTreeMap<u64, u32>,
+    /// What is deleted, as `topic/partition/offset`: all below goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<String>,
+    /// Those of them before which letters are written again that are not erased.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewrites: Vec<String>,
 }
 
 /// How a job goes about it.

@@ -120,7 +120,9 @@ async fn try_to_begin(
             return Ok(Start::Nothing(plan));
         }
         let replays = before::numbered(&plan.letters, &more);
-        let job = write_down(settings, clock, wanted, (&plan.letters, replays), followed).await?;
+        let job =
+            write_down(settings, clock, wanted, (&plan.letters, replays), Deleting::default(), followed)
+                .await?;
         let order = job.followed.state.job(job.id()).map(|job| job.order);
         let held = job.followed.state.held(&plan.letters, order);
         if held.values().all(|hold| hold.sent && wanted.options.again) {
@@ -142,7 +144,27 @@ pub(crate) async fn freeze(
     letters: &[Origin],
     followed: Followed,
 ) -> Result<Held, Error> {
-    write_down(settings, clock, wanted, (letters, BTreeMap::new()), followed).await
+    write_down(settings, clock, wanted, (letters, BTreeMap::new()), Deleting::default(), followed).await
+}
+
+/// What a job deletes, beside what it says of letters: all below these.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Deleting {
+    /// As it is.
+    pub(crate) cuts: Vec<Origin>,
+    /// After what is to be kept was written again.
+    pub(crate) rewrites: Vec<Origin>,
+}
+
+/// The same for a job that deletes.
+pub(crate) async fn freeze_deleting(
+    (settings, clock): (&Settings, &Clock),
+    wanted: &Wanted,
+    letters: &[Origin],
+    deleting: Deleting,
+    followed: Followed,
+) -> Result<Held, Error> {
+    write_down(settings, clock, wanted, (letters, BTreeMap::new()), deleting, followed).await
 }
 
 async fn write_down(
@@ -150,6 +172,7 @@ async fn write_down(
     clock: &Clock,
     wanted: &Wanted,
     (letters, replays): (&[Origin], BTreeMap<u64, u32>),
+    deleting: Deleting,
     mut followed: Followed,
 ) -> Result<Held, Error> {
     let id = new_id();
@@ -170,6 +193,8 @@ async fn write_down(
         lanes: wanted.lanes.iter().flat_map(|(_, lanes)| lanes.clone()).collect(),
         announced: wanted.lanes.as_ref().map(|(job, _)| job.clone()),
         replays,
+        cuts: deleting.cuts.iter().map(ToString::to_string).collect(),
+        rewrites: deleting.rewrites.iter().map(ToString::to_string).collect(),
     };
     let chunks = (0..).zip(selection.chunks());
     let mut records: Vec<Outgoing> =

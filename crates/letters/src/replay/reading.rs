@@ -13,7 +13,7 @@ use super::before::Before;
 use super::destinations::Destinations;
 use super::prepare::{Known, Sending, outgoing};
 use super::route::{Candidate, Why};
-use crate::jobs::{Begun, Job, JobId, Key, Outcome, Since, TopicIds, What, outgoing as state_record};
+use crate::jobs::{Begun, Job, JobId, Key, Moves, Outcome, Since, TopicIds, What, outgoing as state_record};
 
 /// The bytes of letters that are read at once.
 const BUDGET: usize = 16 << 20;
@@ -54,7 +54,7 @@ struct Reading {
 pub(super) fn read(
     (settings, clock): (&Settings, &Clock),
     (job, by): (&Job, &str),
-    from: u64,
+    (from, moves): (u64, Moves),
     (destinations, before): (Destinations, Before),
 ) -> Result<Handfuls, Error> {
     let mut reading = Reading {
@@ -74,7 +74,8 @@ pub(super) fn read(
     let selection = job.selection.clone();
     let (to, handfuls) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        let mut letters = selection.iter().skip(usize::try_from(from).unwrap_or(usize::MAX));
+        let letters = selection.iter().skip(usize::try_from(from).unwrap_or(usize::MAX));
+        let mut letters = letters.map(|letter| moves.now(letter));
         loop {
             let handful = reading.handful(&mut letters).await;
             let is_last = handful.as_ref().map_or(true, Vec::is_empty);
