@@ -223,6 +223,9 @@ async fn a_replay_that_stopped_half_way_is_told_until_it_goes_on() {
         announced: None,
         silent: None,
         replays: BTreeMap::new(),
+        topics: BTreeMap::new(),
+        cuts: Vec::new(),
+        rewrites: Vec::new(),
     };
     let chunk = selection.chunks()[0].clone();
     let key = Key::Selection(id.clone(), 0).to_string();

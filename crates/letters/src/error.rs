@@ -47,7 +47,7 @@ pub enum Error {
     TooBroad(String),
     /// A letter that is not there.
     #[error(
-        "there is no letter {0}: it was never written, was purged, or its topic is not one that is read here"
+        "there is no letter {0}: it was never written, was purged or erased, lies elsewhere since others were erased, or its topic is not one that is read here"
     )]
     NoLetter(Origin),
     /// A payload that is not there any more.

@@ -1,13 +1,18 @@
 //! Letters that a finite retention deletes though nobody has dealt with them.
+//!
+//! Kafka goes by the timestamps of records, not by what a letter says of itself: a letter of Redrive has the timestamp
+//! of the record that failed, which may be old. It deletes whole segments, when the newest record in one is too
+//! old; so a letter may stay longer than is told here, and never goes earlier.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redrive_core::{Timestamp, Topic};
 use redrive_kafka::TopicState;
+use rusqlite::params;
 
-use crate::stats::By;
-use crate::{Error, Index, Query, Sort, State};
+use crate::index::kinds::Kind;
+use crate::{Error, Index, State};
 
 /// It is told how many go within this time.
 const SOON: Duration = Duration::from_secs(24 * 3_600);
@@ -30,9 +35,9 @@ pub enum Limit {
     Time {
         /// How long they are kept.
         kept: Duration,
-        /// When the first goes, at the earliest.
+        /// When the first may be deleted: not before that.
         first: Timestamp,
-        /// How many go within a day.
+        /// How many may be deleted within a day.
         soon: u64,
     },
     /// The size of their topic.
@@ -70,23 +75,22 @@ impl Index {
         let mut all = Vec::new();
         for state in topics {
             let deletes = value(state, "cleanup.policy").is_none_or(|policy| policy.contains("delete"));
-            let query = Query {
-                topics: vec![state.name.to_string()],
-                states: vec![State::Open],
-                sort: Sort::Oldest,
-                ..Query::default()
-            };
-            let Some(oldest) = self.page(&query, 1, None)?.letters.into_iter().next().filter(|_| deletes)
-            else {
+            if !deletes {
                 continue;
-            };
-            let open = self.how_many(&query)?;
+            }
+            let is_open = |kind: &&Kind| kind.state == State::Open && *kind.topic == *state.name.as_str();
+            let kinds = self.kinds()?;
+            let kinds: Vec<&Kind> = kinds.iter().filter(is_open).collect();
+            let open: u64 = kinds.iter().map(|kind| kind.count).sum();
             let risk = |limit| AtRisk { topic: state.name.clone(), open, limit };
+            if open == 0 {
+                continue;
+            }
             if let Some(millis) = limit(state, "retention.ms") {
                 let kept = Duration::from_millis(millis);
-                let before = Some(earlier(now.plus(SOON), kept));
-                let soon = self.how_many(&Query { before, ..query.clone() })?;
-                all.push(risk(Limit::Time { kept, first: oldest.time.plus(kept), soon }));
+                let stamps = self.stamps(&kinds, earlier(now.plus(SOON), kept))?;
+                let first = stamps.oldest.plus(kept);
+                all.push(risk(Limit::Time { kept, first, soon: stamps.before }));
             }
             if let Some(bytes) = limit(state, "retention.bytes") {
                 all.push(risk(Limit::Size { bytes }));
@@ -95,9 +99,28 @@ impl Index {
         Ok(all)
     }
 
-    fn how_many(&mut self, query: &Query) -> Result<u64, Error> {
-        Ok(self.stats(query, By::Topic)?.iter().map(|bar| bar.count).sum())
+    /// The timestamps of the records of these kinds of letters.
+    fn stamps(&self, kinds: &[&Kind], before: Timestamp) -> Result<Stamps, Error> {
+        let mut stamps = Stamps { oldest: Timestamp::from_millis(i64::MAX), before: 0 };
+        self.ask(|connection| {
+            let mut read = connection.prepare_cached(include_str!("index/stamps.sql"))?;
+            for kind in kinds {
+                let (oldest, count): (Option<i64>, i64) =
+                    read.query_row(params![kind.id, before.millis()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let oldest = oldest.map_or(stamps.oldest, Timestamp::from_millis);
+                stamps.oldest = stamps.oldest.min(oldest);
+                stamps.before += u64::try_from(count).unwrap_or(0);
+            }
+            Ok(())
+        })?;
+        Ok(stamps)
     }
+}
+
+struct Stamps {
+    oldest: Timestamp,
+    /// How many are before a time.
+    before: u64,
 }
 
 fn earlier(time: Timestamp, length: Duration) -> Timestamp {

@@ -21,10 +21,12 @@ pub enum State {
     Resolved,
     /// It was deleted, and Kafka has yet to do so.
     Purged,
+    /// It was erased, or lies elsewhere now: the index knows nothing of it, and takes nothing in.
+    Erased,
 }
 
 impl State {
-    /// Every state.
+    /// Every state that a letter of the index can have.
     pub const ALL: [Self; 5] = [Self::Open, Self::Replaying, Self::Replayed, Self::Resolved, Self::Purged];
 
     /// As it is named everywhere.
@@ -36,6 +38,7 @@ impl State {
             Self::Replayed => "replayed",
             Self::Resolved => "resolved",
             Self::Purged => "purged",
+            Self::Erased => "erased",
         }
     }
 }

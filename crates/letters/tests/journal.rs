@@ -1,13 +1,13 @@
 //! The journal on a real broker: writers that come between each other, and people who tamper with it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use redrive::{Cluster, Outgoing, Publisher, Publishing};
+use redrive::{Clock, Cluster, Outgoing, Publisher, Publishing};
 use redrive_broker::faults::{ApiKey, Effect, Fault as Struck, ResponseError};
 use redrive_broker::{Broker, BrokerConfig};
 use redrive_core::Origin;
 use redrive_kafka::Admin;
-use redrive_letters::jobs::Followed;
 use redrive_letters::journal::{self, Deed, Entry, Fault, Journal};
 use redrive_testkit::new_name;
 
@@ -24,8 +24,10 @@ fn deed(who: &str, what: &str) -> Deed {
 }
 
 async fn faults(cluster: &Cluster) -> Vec<Fault> {
-    let heads = Followed::read(cluster.settings()).await.unwrap().state.heads().clone();
-    Journal::read(cluster.settings()).await.unwrap().chain.faults(&heads)
+    // What is forged is never confirmed.
+    let wait = Duration::from_millis(500);
+    let (journal, heads) = Journal::verified(cluster.settings(), &Clock::system(), wait).await.unwrap();
+    journal.chain.faults(&heads)
 }
 
 /// What a writer did, in order: the numbers of its entries, and what they say.
@@ -75,9 +77,10 @@ async fn processes_of_one_writer_make_one_chain(cluster: Cluster) {
     assert_eq!(deeds_of(&cluster, &bob).await, [(0, "purge".to_owned())]);
     // Others may write to the same cluster.
     let ours = |fault: &Fault| match fault {
-        Fault::Changed { writer, .. } | Fault::Missing { writer, .. } | Fault::Reordered { writer, .. } => {
-            *writer == ann || *writer == bob
-        }
+        Fault::Changed { writer, .. }
+        | Fault::Missing { writer, .. }
+        | Fault::Reordered { writer, .. }
+        | Fault::Unconfirmed { writer, .. } => *writer == ann || *writer == bob,
     };
     assert_eq!(faults(&cluster).await.into_iter().filter(ours).collect::<Vec<_>>(), vec![]);
 }
@@ -118,4 +121,30 @@ async fn what_is_removed_or_forged_is_found() {
     let found = faults(&cluster).await;
     let missing = Fault::Missing { writer: "ann@here".to_owned(), from: 0, to: 0 };
     assert!(found.contains(&missing), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_well_formed_entry_at_the_end_that_no_head_tells_of_is_found_and_the_next_one_does_not_hide_it() {
+    let cluster = Cluster::open("embedded").await.unwrap();
+    let first = journal::append(cluster.settings(), deed("ann@here", "purge")).await.unwrap();
+    let publisher = Publisher::new(cluster.settings(), &Publishing::default()).unwrap();
+    let forge = async |number: u64, before: Option<String>, who: &str| {
+        let forged = Entry { number, before, deed: deed(who, "nothing") }.write().0;
+        publisher.publish(Outgoing::to(journal::topic()).partition(0).key(who.to_owned()).value(forged)).await
+    };
+    forge(1, Some(first.write().1), "ann@here").await.unwrap();
+    forge(0, None, "eve@there").await.unwrap();
+    let found = faults(&cluster).await;
+    let told: Vec<_> = found
+        .iter()
+        .map(|fault| match fault {
+            Fault::Unconfirmed { writer, number, .. } => (writer.as_str(), *number),
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(told, [("ann@here", 1), ("eve@there", 0)]);
+    journal::append(cluster.settings(), deed("ann@here", "replay")).await.unwrap();
+    let found = faults(&cluster).await;
+    let is_anns = |fault: &&Fault| matches!(fault, Fault::Changed { writer, .. } | Fault::Reordered { writer, .. } if writer == "ann@here");
+    assert!(found.iter().any(|fault| is_anns(&fault)), "{found:?}");
 }

@@ -1,10 +1,11 @@
 //! `redrive journal`: who did what to letters, when and why, and whether that is as it was written.
 
 use std::io;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use redrive::Clock;
 use redrive_kafka::{Error, Settings};
-use redrive_letters::jobs::Followed;
 use redrive_letters::journal::{Entry, Fault, Journal};
 use serde_json::{Value, json};
 
@@ -13,6 +14,9 @@ use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::{human, screen, table, when};
+
+/// By then a transaction has ended everywhere that has ended somewhere.
+const ENDED: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
 #[command(
@@ -34,7 +38,7 @@ pub(crate) struct JournalCommand {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find entries that were changed, removed or put elsewhere; exit code 1 if there are any
+    /// Find entries that were changed, removed, put elsewhere or added by others; exit code 1 if there are any
     Verify(Verify),
 }
 
@@ -103,12 +107,9 @@ impl List {
 
 impl Verify {
     fn run(&self) -> io::Result<Exit> {
-        let read = |settings: Settings| async move {
-            // The journal last: what is written between the two readings is no fault.
-            let heads = Followed::read(&settings).await?.state.heads().clone();
-            Ok((heads, Journal::read(&settings).await?))
-        };
-        let (heads, journal) = match self.place.read(read)? {
+        let read =
+            |settings: Settings| async move { Journal::verified(&settings, &Clock::system(), ENDED).await };
+        let (journal, heads) = match self.place.read(read)? {
             Ok(read) => read,
             Err(exit) => return Ok(exit),
         };

@@ -2,7 +2,7 @@
 
 use redrive::{Classed, Cluster, Outgoing, Publisher, Publishing, Received, Running, Subscription, Worker};
 
-use crate::ground::{LETTERS, all, cluster, run, told};
+use crate::ground::{LETTERS, all, cluster, put, run, told};
 use crate::lanes::until;
 
 /// A worker to which nothing is ready, ever.
@@ -76,4 +76,57 @@ async fn what_waits_under_a_key_becomes_letters_and_is_erased_and_what_kafka_kee
     let (_, data, _) = told(&run(&cluster, folder, &["journal", "-o", "ndjson"]).await);
     assert!(!data.contains("ann\""), "the key itself is nowhere: {data}");
     running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_erased_from_among_others_by_writing_those_again_if_that_is_asked_for() {
+    let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
+    let folder = folder.path();
+    put(&cluster, 20).await;
+    let erase = ["dlq", "erase", "--key", "k7", "--reason", "asked by mail"];
+    // The letters of a partition are k9, k7, .. k1, k9, k7, ..
+    let below = format!("{LETTERS}/1/7");
+    let (code, _, said) = told(&run(&cluster, folder, &[&erase[..], &["--yes"]].concat()).await);
+    assert!(code == 3 && said.contains(&format!("{LETTERS}/1/6 stays, until 20")), "{code} {said}");
+    assert!(said.contains("help: --rewrite writes those that lie before them again"), "{said}");
+    assert_eq!(all(&cluster, LETTERS).await.len(), 20, "nothing is moved by accident");
+    let list = ["dlq", "list", "--state", "all", "--limit", "50", "-o", "ndjson"];
+    let fresh = tempfile::tempdir().unwrap();
+    for folder in [folder, fresh.path()] {
+        let (_, data, _) = told(&run(&cluster, folder, &list).await);
+        assert!(data.lines().count() == 18 && !data.contains("\"k7\""), "{data}");
+        let (code, data, said) =
+            told(&run(&cluster, folder, &["dlq", "show", &format!("{LETTERS}/1/6")]).await);
+        assert!(code == 4 && data.is_empty() && said.contains("erased"), "{code} {said}");
+    }
+
+    let resolve = ["dlq", "resolve", "--key", "k5", "--reason", "by hand", "--yes"];
+    assert_eq!(told(&run(&cluster, folder, &resolve).await).0, 0);
+    let rewrite = [&erase[..], &["--rewrite"]].concat();
+    let (code, _, said) = told(&run(&cluster, folder, &[&rewrite[..], &["--dry-run"]].concat()).await);
+    let would = format!("2 would be deleted below {below}, after 5 other letters would be written again");
+    assert!(
+        code == 0 && said.contains("2 letters of that key erased before") && said.contains(&would),
+        "{said}"
+    );
+    assert_eq!(all(&cluster, LETTERS).await.len(), 20, "a dry run does nothing");
+    let (code, _, said) = told(&run(&cluster, folder, &[&rewrite[..], &["--yes"]].concat()).await);
+    assert!(code == 0 && said.contains(&format!("2 deleted below {below}, after 5")), "{code} {said}");
+    let left = all(&cluster, LETTERS).await;
+    assert!(left.len() == 18 && left.iter().all(|record| record.key.as_deref() != Some(b"k7")), "{left:?}");
+    for folder in [folder, fresh.path()] {
+        let (_, data, _) = told(&run(&cluster, folder, &list).await);
+        let resolved = data.lines().filter(|line| line.contains("\"resolved\""));
+        assert!(data.lines().count() == 18 && resolved.clone().count() == 2, "{data}");
+        assert!(resolved.clone().all(|line| line.contains("\"k5\"")), "{data}");
+    }
+    let (code, _, said) = told(&run(&cluster, folder, &[&rewrite[..], &["--yes"]].concat()).await);
+    assert!(code == 4 && said.contains("nothing is kept under that key"), "{code} {said}");
+    let (code, _, said) = told(&run(&cluster, folder, &["dlq", "erase", "--resume", "--reason", "x"]).await);
+    assert!(code == 4 && said.contains("no erasure is left"), "{code} {said}");
+    let (_, data, _) = told(&run(&cluster, folder, &["journal", "-o", "ndjson"]).await);
+    assert!(
+        data.contains("\"moved\":5") && data.contains("key-sha256=") && !data.contains("\"k7\""),
+        "{data}"
+    );
 }

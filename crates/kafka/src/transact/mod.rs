@@ -85,6 +85,22 @@ impl Transactions {
         ran.await.unwrap_or_else(|cut_off| Err(TransactionFailed::CutOff(cut_off)))
     }
 
+    /// Publishes records, and then, in the same transaction, what `tell` makes of the offsets that they have: whoever
+    /// sees the one sees the other.
+    ///
+    /// If the future is dropped, the transaction ends as it does.
+    pub async fn publish_and_tell(
+        &self,
+        outgoing: Vec<Outgoing>,
+        tell: impl FnOnce(&[i64]) -> Vec<Outgoing> + Send + 'static,
+    ) -> Result<(), TransactionFailed> {
+        let producer = self.producer.clone();
+        let ran = spawn_blocking(move || {
+            producer.lock().unwrap_or_else(PoisonError::into_inner).run_and_tell(&outgoing, tell)
+        });
+        ran.await.unwrap_or_else(|cut_off| Err(TransactionFailed::CutOff(cut_off)))
+    }
+
     /// As [`Self::run`], with offsets of several topics.
     pub async fn run_all(
         &self,

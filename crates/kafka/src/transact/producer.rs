@@ -9,7 +9,7 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 use redrive_core::Timestamp;
 use tracing::warn;
@@ -41,6 +41,8 @@ struct Context {
 struct Reports {
     sent: usize,
     heard: usize,
+    /// Where the broker put each record that it confirmed.
+    offsets: Vec<Option<i64>>,
     /// The first refusal, and of which record.
     refused: Option<(usize, KafkaError)>,
 }
@@ -68,8 +70,14 @@ impl ProducerContext for Context {
     fn delivery(&self, result: &DeliveryResult<'_>, index: usize) {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.heard += 1;
-        if let Err((error, _)) = result {
-            reports.refuse(index, error.clone());
+        match result {
+            // A batch that the broker had already is confirmed without its place.
+            Ok(message) => {
+                if let Some(offset) = reports.offsets.get_mut(index) {
+                    *offset = Some(message.offset()).filter(|offset| *offset >= 0);
+                }
+            }
+            Err((error, _)) => reports.refuse(index, error.clone()),
         }
         self.came.notify_all();
     }
@@ -88,18 +96,53 @@ impl Producer {
         outgoing: &[Outgoing],
         consumed: Option<(&TopicPartitionList, &ConsumerGroupMetadata)>,
     ) -> Result<(), TransactionFailed> {
-        *self.reports() = Reports::default();
+        self.begin()?;
+        self.put(outgoing)?;
+        self.commit(consumed)
+    }
+
+    /// The same with records that tell where the others are.
+    pub(super) fn run_and_tell(
+        &self,
+        outgoing: &[Outgoing],
+        tell: impl FnOnce(&[i64]) -> Vec<Outgoing>,
+    ) -> Result<(), TransactionFailed> {
+        self.begin()?;
+        self.put(outgoing)?;
+        let offsets: Option<Vec<i64>> = self.reports().offsets.iter().copied().collect();
+        let Some(offsets) = offsets else {
+            // Nobody can tell: it is undone, and can be done again.
+            let error = KafkaError::MessageProduction(Code::DuplicateSequenceNumber);
+            return Err(self.undo(error, TransactionFailed::Aborted));
+        };
+        self.put(&tell(&offsets))?;
+        self.commit(None)
+    }
+
+    fn begin(&self) -> Result<(), TransactionFailed> {
         // Nothing has begun: there is nothing to undo.
         self.producer.begin_transaction().map_err(|error| match fenced(&error) {
             true => TransactionFailed::Fenced(error),
             false => TransactionFailed::Broken(error),
-        })?;
+        })
+    }
+
+    /// Publishes records and waits until all are confirmed; where one is refused, all is undone.
+    fn put(&self, outgoing: &[Outgoing]) -> Result<(), TransactionFailed> {
+        *self.reports() = Reports { offsets: vec![None; outgoing.len()], ..Reports::default() };
         self.publish(outgoing);
         self.wait();
         let refused = self.reports().refused.take();
-        if let Some((index, error)) = refused {
-            return Err(self.refused(index, &outgoing[index], error));
+        match refused {
+            Some((index, error)) => Err(self.refused(index, &outgoing[index], error)),
+            None => Ok(()),
         }
+    }
+
+    fn commit(
+        &self,
+        consumed: Option<(&TopicPartitionList, &ConsumerGroupMetadata)>,
+    ) -> Result<(), TransactionFailed> {
         let marked = match consumed {
             Some((offsets, group)) => {
                 self.again(|| self.producer.send_offsets_to_transaction(offsets, group, self.timeout))

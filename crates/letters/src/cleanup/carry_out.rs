@@ -10,7 +10,7 @@ use redrive_kafka::{Admin, Outgoing, Walk};
 
 use super::Cut;
 use crate::jobs::{Ending, Followed, JobId, Key, Mark, forget_when_possible, outgoing};
-use crate::replay::{Error, Wanted, freeze};
+use crate::replay::{Error, Held, Wanted, freeze};
 
 /// Letters in one transaction.
 const LETTERS: usize = 5_000;
@@ -49,10 +49,27 @@ pub async fn carry_out(
     if free.is_empty() {
         return Ok(None);
     }
-    let compacted = compacted(settings, &free).await?;
     let job = freeze(settings, clock, wanted, &free, followed).await?;
-    let (walk, mut upto, mut tombstones, mut without) = (Walk::new(settings)?, 0_u64, 0_u64, 0_u64);
-    for batch in free.chunks(LETTERS) {
+    let (upto, tombstones, without) = mark(settings, clock, &job, &wanted.by, (&free, 0)).await?;
+    job.grip.end(clock, Ending::Finished, &wanted.by, upto, Vec::new()).await?;
+    forget_when_possible(settings, &job.followed.state, clock.now().wall).await;
+    let held = letters.len() as u64 - upto.min(letters.len() as u64);
+    Ok(Some(Done { job: job.id().clone(), letters: upto, tombstones, without, held }))
+}
+
+/// Says of the letters of a job from a number on that they are dealt with; how many are now, and how many got a
+/// tombstone, or none though their topic is compacted.
+pub(super) async fn mark(
+    settings: &Settings,
+    clock: &Clock,
+    job: &Held,
+    by: &str,
+    (letters, from): (&[Origin], u64),
+) -> Result<(u64, u64, u64), Error> {
+    let compacted = compacted(settings, letters).await?;
+    let (walk, mut upto, mut tombstones, mut without) = (Walk::new(settings)?, from, 0_u64, 0_u64);
+    let rest = letters.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
+    for batch in rest.chunks(LETTERS) {
         let mut records = Vec::new();
         for run in batch.chunk_by(|one, other| one.topic == other.topic && one.partition == other.partition) {
             if run.first().is_some_and(|first| compacted.contains(&first.topic)) {
@@ -63,14 +80,11 @@ pub async fn carry_out(
         let in_compacted = batch.iter().filter(|letter| compacted.contains(&letter.topic)).count() as u64;
         without += in_compacted.saturating_sub(records.len() as u64);
         upto += batch.len() as u64;
-        let mark = Mark { upto, at: clock.now().wall.millis(), by: wanted.by.clone(), ..Mark::default() };
+        let mark = Mark { upto, at: clock.now().wall.millis(), by: by.to_owned(), ..Mark::default() };
         records.push(outgoing(&Key::Mark(job.id().clone()), &mark));
         job.grip.write(records).await?;
     }
-    job.grip.end(clock, Ending::Finished, &wanted.by, upto, Vec::new()).await?;
-    forget_when_possible(settings, &job.followed.state, clock.now().wall).await;
-    let held = letters.len() as u64 - upto.min(letters.len() as u64);
-    Ok(Some(Done { job: job.id().clone(), letters: upto, tombstones, without, held }))
+    Ok((upto, tombstones, without))
 }
 
 /// Deletes what a cut says; where the partition begins then.

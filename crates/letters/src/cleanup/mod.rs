@@ -6,6 +6,7 @@
 mod carry_out;
 pub mod cut;
 mod damaged;
+mod erase;
 mod erasure;
 mod lanes;
 mod sources;
@@ -13,6 +14,7 @@ mod sources;
 pub use carry_out::{Done, about_to_be_sent, carry_out, compacted, delete_below};
 pub use cut::{Cut, Purge};
 pub use damaged::Damaged;
-pub use erasure::{Erasure, Stays};
+pub use erase::{Erased, erase, finish, still_there, unfinished};
+pub use erasure::{Erasure, Rewrite, Stays};
 pub use lanes::{Followers, Opened, open_all, open_lanes};
 pub use sources::{NoTombstone, Sources};

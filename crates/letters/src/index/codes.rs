@@ -62,8 +62,12 @@ pub(crate) fn state(state: State) -> i64 {
         State::Replayed => 2,
         State::Resolved => 3,
         State::Purged => 4,
+        State::Erased => ERASED,
     }
 }
+
+/// Nothing is kept of a letter; no kind has this state.
+const ERASED: i64 = 6;
 
 /// A letter that was sent back and that its handler took: of a kind of its own, so that failure groups are told from
 /// their kinds alone.
@@ -79,7 +83,8 @@ pub(crate) fn state_of_kind(now: State, outcome: Option<Outcome>) -> i64 {
 
 pub(crate) fn state_of(code: i64) -> State {
     let code = if code == SUCCEEDED { state(State::Replayed) } else { code };
-    State::ALL.into_iter().find(|one| state(*one) == code).unwrap_or(State::Open)
+    let mut all = State::ALL.into_iter().chain([State::Erased]);
+    all.find(|one| state(*one) == code).unwrap_or(State::Open)
 }
 
 /// Whether nothing more is to be done about letters of a kind in this state.
@@ -87,7 +92,7 @@ pub(crate) fn is_dealt_with(code: i64) -> bool {
     match state_of(code) {
         State::Open | State::Replaying => false,
         State::Replayed => code == SUCCEEDED,
-        State::Resolved | State::Purged => true,
+        State::Resolved | State::Purged | State::Erased => true,
     }
 }
 
@@ -120,6 +125,7 @@ mod tests {
         assert!(Reason::ALL.into_iter().all(|one| reason_of(reason(Some(one))) == Some(one)));
         assert!(Dialect::ALL.into_iter().all(|one| dialect_of(dialect(one)) == one));
         assert!(State::ALL.into_iter().all(|one| state_of(state(one)) == one));
+        assert_eq!(state_of(state(State::Erased)), State::Erased);
         let succeeded = state_of_kind(State::Replayed, Some(Outcome::Handled));
         assert_eq!((state_of(succeeded), is_dealt_with(succeeded)), (State::Replayed, true));
         assert!(!is_dealt_with(state_of_kind(State::Replayed, Some(Outcome::Buried))));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use redrive_core::headers::Name;
 use redrive_core::route::Reason;
-use redrive_core::{Class, Record};
+use redrive_core::{Class, Record, Timestamp};
 
 use super::codes;
 use crate::Dialect;
@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// Given where the index may not know the failure group yet.
     pub(crate) failure: Option<Box<Failure>>,
     pub(crate) time: i64,
+    /// The timestamp of its record, where that is another.
+    pub(crate) stamp: Option<i64>,
     pub(crate) dialect: Dialect,
     pub(crate) class: Option<Class>,
     pub(crate) reason: Option<Reason>,
@@ -91,12 +93,14 @@ impl Entry {
         }
         let message = letter.message.take().map(|message| cut(message, MESSAGE));
         let error_type = letter.error_type.take().map(|name| cut(name, NAME));
+        let time = letter.time().millis();
         let is_bare = letter.dialect == Dialect::Unknown && letter.is_tombstone();
         Self {
             offset: letter.at.offset,
             fingerprint,
             failure,
-            time: letter.time().millis(),
+            time,
+            stamp: letter.timestamp.map(Timestamp::millis).filter(|stamp| *stamp != time),
             dialect: letter.dialect,
             class: letter.class,
             reason: letter.reason,

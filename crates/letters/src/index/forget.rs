@@ -24,6 +24,10 @@ impl Index {
                 let rows = rows(connection, id(place, 0), id(place, first) - 1)?;
                 forget(connection, memory, &rows)?;
                 if rows.len() < CHUNK {
+                    // What was said of letters that were erased, or never read.
+                    let mut said =
+                        connection.prepare_cached("DELETE FROM states WHERE id BETWEEN ?1 AND ?2")?;
+                    said.execute([id(place, 0), id(place, first) - 1])?;
                     let mut moved = connection.prepare_cached(
                         "UPDATE places SET first = max(first, ?2), next = max(next, ?2) WHERE id = ?1",
                     )?;
@@ -154,6 +158,16 @@ fn forget(connection: &Connection, memory: &mut Memory, rows: &[Row]) -> rusqlit
             let gone = gone.execute([failure, hash])?;
             memory.key(failure, -i64::try_from(gone).unwrap_or(0));
         }
+    }
+    Ok(())
+}
+
+/// Takes out one letter, if it is there.
+pub(super) fn one(connection: &Connection, memory: &mut Memory, number: i64) -> rusqlite::Result<()> {
+    let rows = rows(connection, number, number)?;
+    if !rows.is_empty() {
+        memory.settle_keys(connection)?;
+        forget(connection, memory, &rows)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::fingerprint;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the tables and of what is in them.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How long one waits for another that writes.
 const PATIENCE: Duration = Duration::from_secs(20);

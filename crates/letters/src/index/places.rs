@@ -93,10 +93,16 @@ impl Index {
 
     /// Forgets a topic that is no more.
     pub(crate) fn drop_topic(&mut self, topic: i64) -> Result<(), Error> {
-        for position in self.positions(topic)? {
+        let places = self.positions(topic)?;
+        for position in &places {
             self.empty_place(position.place, 0)?;
         }
         self.together(|connection, _| {
+            for position in &places {
+                // Also what was said of letters that were never read: another topic may get its number.
+                let (first, last) = (id(position.place, 0), id(position.place + 1, 0) - 1);
+                connection.execute("DELETE FROM states WHERE id BETWEEN ?1 AND ?2", [first, last])?;
+            }
             connection.execute("DELETE FROM places WHERE topic = ?1", [topic])?;
             connection.execute("DELETE FROM topics WHERE id = ?1", [topic])?;
             Ok(())

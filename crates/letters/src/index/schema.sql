@@ -44,13 +44,16 @@ INSERT INTO words (words, rank) VALUES ('hashsize', 4194304);
 INSERT INTO words (words, rank) VALUES ('automerge', 16);
 
 -- A letter. Its id is its place and its offset there. `hash` is of the key, `filed` of the key it is filed under
--- where that is another, `lane_hash` of a lane that is not the key.
+-- where that is another, `lane_hash` of a lane that is not the key. `stamp` is the timestamp of the record, where that is
+-- not `time`: what Kafka goes by when it deletes.
 CREATE TABLE letters (
     id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, message INTEGER, flags INTEGER NOT NULL,
     partition INTEGER, offset INTEGER, size INTEGER NOT NULL, attempts INTEGER, replays INTEGER,
-    hash INTEGER, key BLOB, lane_hash INTEGER, lane BLOB, leader INTEGER, filed INTEGER
+    hash INTEGER, key BLOB, lane_hash INTEGER, lane BLOB, leader INTEGER, filed INTEGER,
+    stamp INTEGER
 );
-CREATE INDEX letters_kind ON letters (kind, time);
+-- With the id, since lists go by time and id; with the stamp, so that retention is told from it alone.
+CREATE INDEX letters_kind ON letters (kind, time, id, stamp);
 CREATE INDEX letters_time ON letters (time);
 CREATE INDEX letters_message ON letters (message);
 CREATE INDEX letters_hash ON letters (hash) WHERE hash IS NOT NULL;

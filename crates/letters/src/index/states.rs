@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redrive_core::Timestamp;
+use redrive_core::{Origin, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::write::{Kind, Known, Memory};
@@ -21,12 +21,37 @@ impl Index {
                 numbered.push((number, state));
             }
         }
-        self.together(|connection, memory| {
+        let is_erased = |(_, said): &(i64, &LetterState)| said.state == State::Erased;
+        let has_erased = numbered.iter().any(is_erased);
+        if has_erased {
+            // What is erased is not to be found in the file, either.
+            let overwrites = self.connection.execute_batch("PRAGMA secure_delete = on");
+            overwrites.map_err(|source| self.failed("write to", source))?;
+        }
+        let count = self.together(|connection, memory| {
             for (number, state) in &numbered {
                 set(connection, memory, *number, state)?;
             }
             Ok(numbered.len() as u64)
-        })
+        })?;
+        if has_erased {
+            self.tidy()?;
+            self.settle()?;
+        }
+        Ok(count)
+    }
+
+    /// Refuses a letter that was erased, or that lies elsewhere now, though Kafka may have it still.
+    pub fn may_show(&self, letter: &Origin) -> Result<(), Error> {
+        let Some(number) = self.number(letter)? else { return Ok(()) };
+        let said = self.ask(|connection| {
+            let mut find = connection.prepare_cached("SELECT state FROM states WHERE id = ?1")?;
+            find.query_row([number], |row| row.get(0)).optional()
+        })?;
+        match said.map(codes::state_of) {
+            Some(State::Erased) => Err(Error::NoLetter(letter.clone())),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Takes in what somebody said of a failure group.
@@ -101,6 +126,10 @@ fn set(
         }
         None => None,
     };
+    if said.state == State::Erased {
+        // First, since it takes along what was said.
+        forget::one(connection, memory, number)?;
+    }
     let mut insert =
         connection.prepare_cached("INSERT OR REPLACE INTO states VALUES (?1, ?2, ?3, ?4, ?5)")?;
     insert.execute(params![

@@ -95,6 +95,10 @@ fn put(connection: &Connection, memory: &mut Memory, run: &Run) -> rusqlite::Res
                 continue;
             }
         }
+        let is_erased = |told: &Told| codes::state_of(told.state) == State::Erased;
+        if told.get(&number).is_some_and(is_erased) {
+            continue;
+        }
         let failure = failure(connection, memory, entry)?;
         let kind = Kind {
             topic: run.topic,
@@ -147,6 +151,7 @@ fn write(
         lane.map(|lane| &*lane.kept),
         entry.leader,
         entry.filed_under.as_ref().map(|key| key.hash),
+        entry.stamp,
     ])
 }
 

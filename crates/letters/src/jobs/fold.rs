@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use redrive_core::{Origin, Record};
+use redrive_core::{Origin, Record, Topic};
 
 use super::value::{self, Begun, GroupState, Head, Hold, Kind, Turn, What};
-use super::{Job, JobId, Key, Selection};
+use super::{Job, JobId, Key, Moved, Moves, Selection, TopicIds};
 
 /// What holds for all machines: jobs, what became of their letters, what people made of failure groups.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,6 +20,8 @@ pub struct State {
     turns: BTreeMap<String, Turn>,
     /// The writers whose last turn came to no entry yet.
     left: BTreeSet<String>,
+    /// The letter topics as they are now, as far as somebody asked.
+    topics: TopicIds,
 }
 
 /// How a letter stands.
@@ -35,6 +37,10 @@ pub enum LetterState {
     Resolved(JobId),
     /// It was deleted, as far as it could be.
     Purged(JobId),
+    /// It was erased: nothing of it is told any more, also where Kafka has yet to delete it.
+    Erased(JobId),
+    /// It lies elsewhere now.
+    Moved(Origin),
 }
 
 impl State {
@@ -66,6 +72,13 @@ impl State {
             Key::Wish(id) => self.change(&id, |job| job.wish = value.and_then(value::read)),
             Key::End(id) => self.change(&id, |job| job.end = value.and_then(value::read)),
             Key::Turn(id) => self.change(&id, |job| job.turn = value.and_then(value::read)),
+            Key::Moved(id, some) => {
+                let moved = record.value.clone().and_then(|value| Moved::read(value).ok());
+                self.change(&id, |job| match moved {
+                    Some(moved) => drop(job.moved.insert(some, moved)),
+                    None => drop(job.moved.remove(&some)),
+                });
+            }
             Key::Outcome(id, number) => {
                 self.change(&id, |job| job.tell(number, value.and_then(value::read)));
             }
@@ -95,6 +108,84 @@ impl State {
         if let Some(job) = self.jobs.get_mut(id) {
             change(job);
         }
+    }
+
+    /// The letter topics of all jobs, as far as those say which they were.
+    #[must_use]
+    pub fn topics(&self) -> Vec<Topic> {
+        let names: BTreeSet<&String> = self.jobs.values().flat_map(|job| job.begun.topics.keys()).collect();
+        names.into_iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// Makes known which topics there are now: what was said of letters in others of their names is not said of
+    /// theirs.
+    pub fn know(&mut self, topics: TopicIds) {
+        self.topics = topics;
+    }
+
+    /// The topics of a job that are others now than they were.
+    pub(crate) fn anew(&self, job: &Job) -> Vec<Topic> {
+        self.topics.anew(&job.begun)
+    }
+
+    /// The offsets of a partition whose letters are erased, or are about to be by this job.
+    pub(crate) fn erased_in(&self, topic: &Topic, partition: i32, by: &JobId) -> BTreeSet<i64> {
+        let moves = self.moves();
+        let mut erased = BTreeSet::new();
+        for job in self.jobs.values().filter(|job| job.begun.kind == Kind::Erase) {
+            let letters = about(job, &self.topics, &moves)
+                .filter(|(number, _)| job.id == *by || job.has_done(*number))
+                .filter(|(_, letter)| letter.partition == partition && letter.topic == *topic);
+            erased.extend(letters.map(|(_, letter)| letter.offset));
+        }
+        erased
+    }
+
+    /// The job that is about to do something with letters of a partition below an offset: one that sends some of them,
+    /// or one before this that writes them again.
+    pub(crate) fn busy_below(&self, below: &Origin, order: i64) -> Option<&Job> {
+        let moves = self.moves();
+        let is_here = |letter: &Origin| letter.partition == below.partition && letter.topic == below.topic;
+        let sends = |job: &Job| {
+            let mut letters = about(job, &self.topics, &moves);
+            job.sends()
+                && job.end.is_none()
+                && letters.any(|(number, at)| job.will_do(number) && is_here(&at) && at.offset < below.offset)
+        };
+        let rewrites = |job: &Job| {
+            let mut rewrites = job.begun.rewrites.iter().filter_map(|text| text.parse().ok());
+            job.end.is_none() && job.order < order && rewrites.any(|at| is_here(&at))
+        };
+        self.jobs().into_iter().find(|job| sends(job) || rewrites(job))
+    }
+
+    /// The letters that were erased by jobs that were asked for in these words, wherever they may be by now.
+    #[must_use]
+    pub fn erased_by(&self, query: &str) -> BTreeSet<Origin> {
+        let moves = self.moves();
+        let is_it = |job: &&Job| job.begun.kind == Kind::Erase && job.begun.query == query;
+        let mut erased = BTreeSet::new();
+        for job in self.jobs.values().filter(is_it) {
+            let done = about(job, &self.topics, &moves).filter(|(number, _)| job.has_done(*number));
+            erased.extend(done.map(|(_, letter)| letter));
+        }
+        erased
+    }
+
+    /// Where letters lie now that were written again.
+    #[must_use]
+    pub fn moves(&self) -> Moves {
+        self.moves_in(&self.topics)
+    }
+
+    /// The same where these are the topics.
+    pub(super) fn moves_in(&self, topics: &TopicIds) -> Moves {
+        let mut moves = Moves::default();
+        for job in self.jobs.values().filter(|job| !job.moved.is_empty()) {
+            let anew = topics.anew(&job.begun);
+            job.moved.values().for_each(|moved| moves.take(moved, &anew));
+        }
+        moves
     }
 
     /// The job of this name.
@@ -149,10 +240,14 @@ impl State {
     /// the place of the job that asks; without it all jobs are earlier.
     #[must_use]
     pub fn held(&self, letters: &[Origin], before: Option<i64>) -> HashMap<Origin, Hold> {
-        let mut asked: HashMap<&Origin, Option<Hold>> = letters.iter().map(|letter| (letter, None)).collect();
+        let moves = self.moves();
+        // Who asks may not know yet that a letter lies elsewhere.
+        let now = |letter: &Origin| moves.now(letter.clone());
+        let mut asked: HashMap<Origin, Option<Hold>> =
+            letters.iter().map(|letter| (now(letter), None)).collect();
         let earlier = |job: &Job| before.is_none_or(|before| job.order < before);
         for job in self.jobs().into_iter().filter(|job| job.sends() && earlier(job)) {
-            for (number, letter) in (0..).zip(job.selection.iter()) {
+            for (number, letter) in about(job, &self.topics, &moves) {
                 let Some(hold) = asked.get_mut(&letter) else { continue };
                 let (sent, sends) = (job.has_done(number), job.will_do(number));
                 // One that is still to be sent matters more than that it was sent before.
@@ -161,16 +256,19 @@ impl State {
                 }
             }
         }
-        asked.into_iter().filter_map(|(letter, hold)| Some((letter.clone(), hold?))).collect()
+        let hold = |letter: &Origin| Some((letter.clone(), asked.get(&now(letter))?.clone()?));
+        letters.iter().filter_map(hold).collect()
     }
 
     /// How often jobs sent each of these letters; those that are not in the answer were never sent. What `except`
     /// sent does not count.
     #[must_use]
     pub fn sends(&self, letters: &[Origin], except: Option<&JobId>) -> HashMap<Origin, u32> {
-        let mut sent: HashMap<&Origin, u32> = letters.iter().map(|letter| (letter, 0)).collect();
+        let moves = self.moves();
+        let now = |letter: &Origin| moves.now(letter.clone());
+        let mut sent: HashMap<Origin, u32> = letters.iter().map(|letter| (now(letter), 0)).collect();
         for job in self.jobs.values().filter(|job| job.sends() && except != Some(&job.id)) {
-            for (number, letter) in (0..job.mark.upto).zip(job.selection.iter()) {
+            for (number, letter) in about(job, &self.topics, &moves) {
                 if let Some(times) = sent.get_mut(&letter)
                     && job.has_done(number)
                 {
@@ -178,24 +276,50 @@ impl State {
                 }
             }
         }
-        sent.into_iter().filter(|(_, times)| *times > 0).map(|(at, times)| (at.clone(), times)).collect()
+        let times = |letter: &Origin| Some((letter.clone(), *sent.get(&now(letter))?));
+        letters.iter().filter_map(times).filter(|(_, times)| *times > 0).collect()
     }
 
     /// How these letters stand; those that are not in the answer are open.
     #[must_use]
     pub fn letters(&self, letters: &[Origin]) -> HashMap<Origin, LetterState> {
+        self.letters_in(letters, &self.topics)
+    }
+
+    /// The same where these are the topics.
+    pub(super) fn letters_in(&self, letters: &[Origin], topics: &TopicIds) -> HashMap<Origin, LetterState> {
         let mut states: HashMap<Origin, LetterState> =
             letters.iter().map(|letter| (letter.clone(), LetterState::Open)).collect();
+        let moves = self.moves_in(topics);
         for job in self.jobs() {
-            for (number, letter) in (0..).zip(job.selection.iter()) {
-                if let (Some(state), Some(now)) = (states.get_mut(&letter), state(job, number)) {
+            for (number, letter) in about(job, topics, &moves) {
+                if let (Some(state), Some(now)) = (states.get_mut(&letter), state(job, number))
+                    // What is erased stays so, whoever did not know it yet.
+                    && !matches!(state, LetterState::Erased(_))
+                {
                     *state = now;
                 }
+            }
+        }
+        for (letter, state) in &mut states {
+            if moves.has_left(letter) {
+                *state = LetterState::Moved(moves.now(letter.clone()));
             }
         }
         states.retain(|_, state| *state != LetterState::Open);
         states
     }
+}
+
+/// The letters that a job is about, with their numbers, where they are now: not those of topics that are others now.
+pub(super) fn about<'a>(
+    job: &'a Job,
+    topics: &TopicIds,
+    moves: &'a Moves,
+) -> impl Iterator<Item = (u64, Origin)> + 'a {
+    let anew = topics.anew(&job.begun);
+    let letters = (0..).zip(job.selection.iter()).filter(move |(_, letter)| !anew.contains(&letter.topic));
+    letters.map(|(number, letter)| (number, moves.now(letter)))
 }
 
 /// What a job makes of its letter of this number; none if it leaves it as it is.
@@ -207,7 +331,8 @@ pub fn state(job: &Job, number: u64) -> Option<LetterState> {
         _ if !job.has_done(number) => None,
         Kind::Replay => Some(LetterState::Replayed(id(), job.outcome(number))),
         Kind::Resolve => Some(LetterState::Resolved(id())),
-        Kind::Purge | Kind::Erase => Some(LetterState::Purged(id())),
+        Kind::Purge => Some(LetterState::Purged(id())),
+        Kind::Erase => Some(LetterState::Erased(id())),
     }
 }
 

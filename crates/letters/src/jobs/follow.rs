@@ -8,7 +8,7 @@ use redrive_core::Origin;
 use redrive_kafka::{Admin, Error, Outgoing, Passage, Reader, Settings, read_through};
 use serde::Serialize;
 
-use super::{Key, State, value};
+use super::{Key, State, TopicIds, value};
 
 /// What holds for all machines, as it is now and as it changes.
 pub struct Followed {
@@ -31,10 +31,12 @@ impl Followed {
         let admin = Admin::new(settings)?;
         let topic = pauses::topic();
         let is_there = admin.outline(std::slice::from_ref(&topic)).await?.contains_key(&topic);
-        let Folding { state, next } = match is_there {
+        let Folding { mut state, next } = match is_there {
             true => read_through(settings, topic, vec![0], Folding::default(), Folding::pass).await?,
             false => Folding::default(),
         };
+        let topics = TopicIds::ask(&admin, &state.topics()).await?;
+        state.know(topics);
         Ok(Self { state, settings: settings.clone(), next, reader: None })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::{Origin, Timestamp, Topic};
+use redrive_core::{Timestamp, Topic};
 use redrive_kafka::{Admin, Outgoing, Settings, Transacting, Transactions};
 use tracing::{info, warn};
 
@@ -40,12 +40,20 @@ pub async fn forget_old(settings: &Settings, state: &State, now: Timestamp) -> R
     let topics: BTreeSet<Topic> =
         old.iter().flat_map(|job| job.selection.iter().map(|letter| letter.topic)).collect();
     let begins = begins(&Admin::new(settings)?, topics.into_iter().collect()).await?;
-    let is_there = |letter: Origin| {
-        let begin = begins.get(&(letter.topic, letter.partition));
-        begin.is_some_and(|begin| letter.offset >= *begin)
+    let moves = state.moves();
+    let is_any_there = |job: &Job| {
+        // Letters of a topic that was made anew are gone, whatever lies in their places.
+        let anew = state.anew(job);
+        // Those that it moved need it as long as they are there: what was said of them goes by where they were.
+        let moved = job.moved.values().flat_map(|moved| moved.pairs().map(|(_, to)| to));
+        let letters = job.selection.iter().chain(moved).filter(|letter| !anew.contains(&letter.topic));
+        letters.map(|letter| moves.now(letter)).any(|letter| {
+            let begin = begins.get(&(letter.topic, letter.partition));
+            begin.is_some_and(|begin| letter.offset >= *begin)
+        })
     };
     let mut forgotten = 0;
-    for job in old.into_iter().filter(|job| !job.selection.iter().any(is_there)) {
+    for job in old.into_iter().filter(|job| !is_any_there(job)) {
         forget(settings, job).await?;
         forgotten += 1;
     }
@@ -71,7 +79,8 @@ async fn forget(settings: &Settings, job: &Job) -> Result<(), Error> {
         outcomes.map(|number| tombstone(&Key::Outcome(id.clone(), number))).collect();
     let selection = (0..job.begun.chunks).map(|chunk| Key::Selection(id.clone(), chunk));
     let own = [Key::Begun, Key::Mark, Key::Wish, Key::Turn, Key::End].map(|key| key(id.clone()));
-    let own: Vec<Outgoing> = selection.chain(own).map(|key| tombstone(&key)).collect();
+    let moved = job.moved.keys().map(|some| Key::Moved(id.clone(), *some));
+    let own: Vec<Outgoing> = selection.chain(moved).chain(own).map(|key| tombstone(&key)).collect();
     for records in outcomes.chunks(AT_ONCE).map(<[_]>::to_vec).chain([own]) {
         let written = transactions.publish(records).await;
         written.map_err(|source| Error::Write { job: id.clone(), source })?;

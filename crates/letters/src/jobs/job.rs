@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::Timestamp;
 
 use super::value::{Begun, End, Ending, Kind, Mark, Outcome, Turn, Want, What, Whereto, Wish};
-use super::{JobId, Selection};
+use super::{JobId, Moved, Selection};
 use crate::fingerprint::normalised;
 
 /// A job.
@@ -29,6 +29,8 @@ pub struct Job {
     pub end: Option<End>,
     /// Which process goes on with it.
     pub turn: Option<Turn>,
+    /// The letters that it wrote again elsewhere, some at a time.
+    pub(crate) moved: BTreeMap<u32, Moved>,
     pub(super) outcomes: Outcomes,
     /// Why letters were left out, not taken or failed again, of the first that were.
     pub(super) whys: BTreeMap<u64, String>,
@@ -184,6 +186,7 @@ impl Job {
             wish: None,
             end: None,
             turn: None,
+            moved: BTreeMap::new(),
             outcomes,
             whys: BTreeMap::new(),
             again: BTreeMap::new(),

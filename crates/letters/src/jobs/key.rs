@@ -83,6 +83,8 @@ pub enum Key {
     End(JobId),
     /// Which process goes on with it.
     Turn(JobId),
+    /// Letters that it wrote again elsewhere, some at a time.
+    Moved(JobId, u32),
     /// What became of a letter, by its number in the job.
     Outcome(JobId, u64),
     /// What people made of a failure group, by its fingerprint.
@@ -109,7 +111,11 @@ impl Key {
                     "wish" => Some(Self::Wish(id)),
                     "end" => Some(Self::End(id)),
                     "turn" => Some(Self::Turn(id)),
-                    chunk => Some(Self::Selection(id, number(chunk.strip_prefix("selection/")?)?)),
+                    part => match part.split_once('/')? {
+                        ("selection", chunk) => Some(Self::Selection(id, number(chunk)?)),
+                        ("moved", some) => Some(Self::Moved(id, number(some)?)),
+                        _ => None,
+                    },
                 }
             }
             "outcome" => {
@@ -138,6 +144,7 @@ impl fmt::Display for Key {
             Self::Wish(id) => write!(f, "job/{id}/wish"),
             Self::End(id) => write!(f, "job/{id}/end"),
             Self::Turn(id) => write!(f, "job/{id}/turn"),
+            Self::Moved(id, some) => write!(f, "job/{id}/moved/{some}"),
             Self::Outcome(id, letter) => write!(f, "outcome/{id}/{letter}"),
             Self::Group(fingerprint) => write!(f, "group-state/{fingerprint}"),
             Self::JournalHead(writer) => write!(f, "journal-head/{writer}"),
@@ -155,6 +162,7 @@ mod tests {
         let id = || any::<u64>().prop_map(JobId::by);
         prop_oneof![
             (id(), any::<u32>()).prop_map(|(id, chunk)| Key::Selection(id, chunk)),
+            (id(), any::<u32>()).prop_map(|(id, some)| Key::Moved(id, some)),
             id().prop_map(Key::Begun),
             id().prop_map(Key::Mark),
             id().prop_map(Key::Wish),

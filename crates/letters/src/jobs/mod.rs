@@ -11,10 +11,12 @@ mod forget;
 mod hand_over;
 mod job;
 mod key;
+mod moves;
 mod selection;
 mod story;
 #[cfg(test)]
 mod tests;
+mod topics;
 mod turns;
 mod value;
 
@@ -27,8 +29,10 @@ pub use forget::{REMEMBERED, forget_old};
 pub(crate) use job::ALIVE;
 pub use job::{Counts, Job, Standing};
 pub use key::{BadJobId, JobId, Key};
+pub use moves::{Moved, Moves};
 pub use selection::{BadSelection, Selection};
 pub use story::{Chapter, story};
+pub use topics::{Since, TopicIds};
 pub use turns::Unread;
 pub(crate) use turns::{NoTurn, READ_BACK, take_turn};
 pub use value::{

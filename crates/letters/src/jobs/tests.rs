@@ -37,10 +37,13 @@ impl Log {
             chunks: u32::try_from(selection.chunks().len()).unwrap(),
             options: Options { rate: Some("50/s".into()), max_failed: Some(2.5), ..Options::default() },
             ends: BTreeMap::from([("a/0".to_owned(), 7)]),
+            topics: BTreeMap::from([("orders.billing.dlq".to_owned(), "then".to_owned())]),
             lanes: Vec::new(),
             announced: None,
             silent: Some(2),
             replays: BTreeMap::from([(1, 3)]),
+            cuts: Vec::new(),
+            rewrites: Vec::new(),
         };
         self.put(&Key::Begun(id.clone()), Some(value::write(&begun)));
     }

@@ -73,6 +73,10 @@ pub struct Begun {
     /// Where the letters' partitions ended when it was decided, by `topic/partition`.
     #[serde(default)]
     pub ends: BTreeMap<String, i64>,
+    /// The ids of the letters' topics then, by name, as far as brokers have any: what is said of letters holds for
+    /// these topics, and not for others that are called so later.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub topics: BTreeMap<String, String>,
     /// The lanes that are held until all letters are sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<Lane>,
@@ -87,6 +91,12 @@ pub struct Begun {
     /// sent them tell: another letter of the same record was.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replays: BTreeMap<u64, u32>,
+    /// What is deleted, as `topic/partition/offset`: all below goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<String>,
+    /// Those of them before which letters are written again that are not erased.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewrites: Vec<String>,
 }
 
 /// How a job goes about it.

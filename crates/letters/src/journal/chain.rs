@@ -1,5 +1,6 @@
 //! Whether a journal is as it was written. Each writer numbers its entries and names the hash of the one before:
-//! what was changed, removed or put elsewhere shows in the entries that are left.
+//! what was changed, removed or put elsewhere shows in the entries that are left. An entry and the head that names it
+//! are one transaction: one beyond its writer's head was put there by somebody who does not write heads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,6 +54,15 @@ pub enum Fault {
         /// Its number.
         number: u64,
     },
+    /// An entry that no head tells of: it comes after the last that its writer is known to have written.
+    Unconfirmed {
+        /// Where it is.
+        at: i64,
+        /// Whose it says it is.
+        writer: String,
+        /// Its number.
+        number: u64,
+    },
 }
 
 impl Chain {
@@ -101,9 +111,27 @@ impl Chain {
         for (writer, written) in &self.writers {
             self.faults.extend(gaps(writer, written, heads.get(writer)));
             self.faults.extend(breaks(writer, written, heads.get(writer)));
+            self.faults.extend(unconfirmed(writer, written, heads.get(writer)));
         }
         self.faults
     }
+
+    /// Whether these heads, or later ones, tell of all entries.
+    #[must_use]
+    pub fn is_confirmed(&self, heads: &BTreeMap<String, Head>) -> bool {
+        self.writers.iter().all(|(writer, written)| beyond(written, heads.get(writer)).next().is_none())
+    }
+}
+
+/// The entries after the last that is noted of their writer.
+fn beyond<'a>(written: &'a Written, head: Option<&Head>) -> impl Iterator<Item = (u64, i64)> + 'a {
+    let next = head.map_or(0, |head| head.number.saturating_add(1));
+    written.entries.range(next..).map(|(number, (at, _, _))| (*number, *at))
+}
+
+fn unconfirmed(writer: &str, written: &Written, head: Option<&Head>) -> Vec<Fault> {
+    let fault = |(number, at)| Fault::Unconfirmed { at, writer: writer.to_owned(), number };
+    beyond(written, head).map(fault).collect()
 }
 
 /// The numbers that no entry has.
@@ -156,6 +184,7 @@ impl Fault {
             Self::Changed { .. } => "changed",
             Self::Missing { .. } => "missing",
             Self::Reordered { .. } => "reordered",
+            Self::Unconfirmed { .. } => "unconfirmed",
         }
     }
 }
@@ -173,6 +202,10 @@ impl fmt::Display for Fault {
             Self::Reordered { at, writer, number } => {
                 write!(f, "entry {number} of {writer} at offset {at} is not in its place")
             }
+            Self::Unconfirmed { at, writer, number } => write!(
+                f,
+                "entry {number} of {writer} at offset {at} is not confirmed by the head in redrive.state: who wrote it did not write that, or the head was removed"
+            ),
         }
     }
 }
@@ -250,6 +283,16 @@ mod tests {
             let found = faults(&journal, &heads);
             let is_it = found.iter().any(|fault| matches!(fault, Fault::Changed { at, .. } if *at == place as i64));
             prop_assert!(is_it, "{:?}", found);
+        }
+
+        #[test]
+        fn an_entry_that_is_well_formed_and_no_head_tells_of_is_found(writers in prop::collection::vec(0..3_u8, 0..20), who in 0..4_u8) {
+            let (journal, heads) = written(&writers);
+            let (more, _) = written(&[&writers[..], &[who]].concat());
+            let forged = faults(&more, &heads);
+            let at = journal.len() as i64;
+            let is_it = matches!(forged.as_slice(), [Fault::Unconfirmed { at: found, writer, .. }] if *found == at && *writer == format!("w{who}"));
+            prop_assert!(is_it, "{:?}", forged);
         }
 
         #[test]

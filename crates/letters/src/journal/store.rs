@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::time::Duration;
 
-use redrive::pauses;
+use redrive::{Clock, pauses};
 use redrive_core::{Record, Topic};
 use redrive_kafka::{
     Admin, Error as KafkaError, Passage, Refused, Settings, TransactionFailed, read_through,
 };
 
 use super::{Chain, Entry};
-use crate::jobs::{NoTurn, Unread};
+use crate::jobs::{Followed, Head, NoTurn, Unread};
 
 /// The topic of what people did.
 pub const TOPIC: &str = "redrive.journal";
@@ -105,6 +106,22 @@ impl Journal {
             }
             None => Ok(Self::default()),
         }
+    }
+
+    /// Reads all of it, and the heads of its writers. An entry and its head are one transaction, and both are read one
+    /// after the other: for a head that tells of the last entries it is waited so long, if it is not there yet.
+    pub async fn verified(
+        settings: &Settings,
+        clock: &Clock,
+        wait: Duration,
+    ) -> Result<(Self, BTreeMap<String, Head>), KafkaError> {
+        // The journal last: what is written between the two readings is not missing.
+        let mut followed = Followed::read(settings).await?;
+        let journal = Self::read(settings).await?;
+        if followed.is_there() {
+            followed.until(clock, wait, |state| journal.chain.is_confirmed(state.heads())).await?;
+        }
+        Ok((journal, followed.state.heads().clone()))
     }
 
     fn pass(&mut self, passage: Passage) {

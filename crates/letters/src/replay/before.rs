@@ -24,7 +24,8 @@ pub(super) struct Before {
 impl Before {
     /// As the state tells it when a job is taken up.
     pub(super) fn of(state: &State, job: &Job) -> Self {
-        let letters: Vec<Origin> = job.selection.iter().collect();
+        let moves = state.moves();
+        let letters: Vec<Origin> = job.selection.iter().map(|letter| moves.now(letter)).collect();
         Self { sent: state.sends(&letters, Some(&job.id)), known: job.begun.replays.clone() }
     }
 

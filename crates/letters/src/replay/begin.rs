@@ -121,7 +121,8 @@ async fn try_to_begin(
         }
         let replays = before::numbered(&plan.letters, &more);
         let silent = plan.silent.values().sum();
-        let job = write_down(settings, clock, wanted, (&plan.letters, replays, silent), followed).await?;
+        let chosen = (&plan.letters[..], replays, silent);
+        let job = write_down(settings, clock, wanted, chosen, Deleting::default(), followed).await?;
         let order = job.followed.state.job(job.id()).map(|job| job.order);
         let held = job.followed.state.held(&plan.letters, order);
         if held.values().all(|hold| hold.sent && wanted.options.again) {
@@ -143,7 +144,27 @@ pub(crate) async fn freeze(
     letters: &[Origin],
     followed: Followed,
 ) -> Result<Held, Error> {
-    write_down(settings, clock, wanted, (letters, BTreeMap::new(), 0), followed).await
+    write_down(settings, clock, wanted, (letters, BTreeMap::new(), 0), Deleting::default(), followed).await
+}
+
+/// What a job deletes, beside what it says of letters: all below these.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Deleting {
+    /// As it is.
+    pub(crate) cuts: Vec<Origin>,
+    /// After what is to be kept was written again.
+    pub(crate) rewrites: Vec<Origin>,
+}
+
+/// The same for a job that deletes.
+pub(crate) async fn freeze_deleting(
+    (settings, clock): (&Settings, &Clock),
+    wanted: &Wanted,
+    letters: &[Origin],
+    deleting: Deleting,
+    followed: Followed,
+) -> Result<Held, Error> {
+    write_down(settings, clock, wanted, (letters, BTreeMap::new(), 0), deleting, followed).await
 }
 
 async fn write_down(
@@ -151,10 +172,12 @@ async fn write_down(
     clock: &Clock,
     wanted: &Wanted,
     (letters, replays, silent): (&[Origin], BTreeMap<u64, u32>, u64),
+    deleting: Deleting,
     mut followed: Followed,
 ) -> Result<Held, Error> {
     let id = new_id();
     let selection = Selection::of(letters);
+    let Places { ends, topics } = places(settings, letters).await?;
     let begun = Begun {
         kind: wanted.kind,
         by: wanted.by.clone(),
@@ -165,11 +188,14 @@ async fn write_down(
         letters: selection.len(),
         chunks: u32::try_from(selection.chunks().len()).unwrap_or(u32::MAX),
         options: wanted.options.clone(),
-        ends: ends(settings, letters).await?,
+        ends,
+        topics,
         lanes: wanted.lanes.iter().flat_map(|(_, lanes)| lanes.clone()).collect(),
         silent: Some(silent),
         announced: wanted.lanes.as_ref().map(|(job, _)| job.clone()),
         replays,
+        cuts: deleting.cuts.iter().map(ToString::to_string).collect(),
+        rewrites: deleting.rewrites.iter().map(ToString::to_string).collect(),
     };
     let chunks = (0..).zip(selection.chunks());
     let mut records: Vec<Outgoing> =
@@ -190,17 +216,28 @@ pub fn new_id() -> JobId {
     JobId::by(Uuid::new_v4().as_u64_pair().0)
 }
 
-/// Where the letters' partitions end now.
-async fn ends(settings: &Settings, letters: &[Origin]) -> Result<BTreeMap<String, i64>, Error> {
+/// The letters' topics as they are now.
+#[derive(Default)]
+struct Places {
+    /// Where their partitions end.
+    ends: BTreeMap<String, i64>,
+    /// Their ids.
+    topics: BTreeMap<String, String>,
+}
+
+async fn places(settings: &Settings, letters: &[Origin]) -> Result<Places, Error> {
     let topics: BTreeSet<Topic> = letters.iter().map(|letter| letter.topic.clone()).collect();
     let topics: Vec<Topic> = topics.into_iter().collect();
     let admin = Admin::new(settings)?;
-    let mut ends = BTreeMap::new();
+    let mut places = Places::default();
     for (topic, state) in admin.outline(&topics).await? {
+        places.topics.extend(state.id.map(|id| (topic.to_string(), id.to_string())));
         let bounds = admin.bounds(&topic, state.partitions).await?;
-        ends.extend((0..).zip(bounds).map(|(partition, (_, end))| (format!("{topic}/{partition}"), end)));
+        places
+            .ends
+            .extend((0..).zip(bounds).map(|(partition, (_, end))| (format!("{topic}/{partition}"), end)));
     }
-    Ok(ends)
+    Ok(places)
 }
 
 /// Takes a job over, whoever has it: that process is fenced off, and what it left open is undone. `unattended` says

@@ -54,6 +54,16 @@ pub enum Error {
         most = super::lanes::MOST
     )]
     TooManyLanes(usize),
+    /// Letters that would be deleted were not written again.
+    #[error(
+        "{letters} letters below {below} could not be read back and were not written again; nothing is deleted there"
+    )]
+    NotKept {
+        /// How many.
+        letters: usize,
+        /// Where.
+        below: redrive_core::Origin,
+    },
     /// It is not one that sends letters.
     #[error("job {0} is no replay")]
     NoReplay(JobId),

@@ -22,7 +22,7 @@ pub mod route;
 mod run;
 mod watching;
 
-pub(crate) use begin::freeze;
+pub(crate) use begin::{Deleting, freeze, freeze_deleting};
 pub use begin::{Held, Start, Wanted, begin, new_id, plan, take_over};
 pub use destinations::Destinations;
 pub use error::Error;

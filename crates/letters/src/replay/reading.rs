@@ -1,11 +1,11 @@
 //! Reads the letters of a job back in the order of sending: what lies close together in one go, whatever the
 //! order, and never more than a budget of bytes at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use redrive::Clock;
 use redrive_core::{Origin, Record, Timestamp, Topic};
-use redrive_kafka::{Outgoing, Picker, Settings, Walk};
+use redrive_kafka::{Admin, Outgoing, Picker, Settings, Walk};
 use tokio::sync::mpsc;
 
 use super::Error;
@@ -13,7 +13,7 @@ use super::before::Before;
 use super::destinations::Destinations;
 use super::prepare::{Known, Sending, outgoing};
 use super::route::{Candidate, Why};
-use crate::jobs::{JobId, Key, Outcome, Selection, What, outgoing as state_record};
+use crate::jobs::{Begun, Job, JobId, Key, Moves, Outcome, Since, TopicIds, What, outgoing as state_record};
 
 /// The bytes of letters that are read at once.
 const BUDGET: usize = 16 << 20;
@@ -36,6 +36,8 @@ pub(super) type Handfuls = mpsc::Receiver<Result<Vec<Prepared>, Error>>;
 
 struct Reading {
     job: JobId,
+    begun: Begun,
+    admin: Admin,
     by: String,
     walk: Walk,
     originals: Picker,
@@ -51,13 +53,14 @@ struct Reading {
 /// Reads the letters from this number on, ahead of whoever sends them.
 pub(super) fn read(
     (settings, clock): (&Settings, &Clock),
-    (job, by): (&JobId, &str),
-    selection: Selection,
-    from: u64,
+    (job, by): (&Job, &str),
+    (from, moves): (u64, Moves),
     (destinations, before): (Destinations, Before),
 ) -> Result<Handfuls, Error> {
     let mut reading = Reading {
-        job: job.clone(),
+        job: job.id.clone(),
+        begun: job.begun.clone(),
+        admin: Admin::new(settings)?,
         by: by.to_owned(),
         walk: Walk::new(settings)?,
         originals: Picker::of_consumed(settings)?,
@@ -68,9 +71,11 @@ pub(super) fn read(
         window: 1_000,
         number: from,
     };
+    let selection = job.selection.clone();
     let (to, handfuls) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        let mut letters = selection.iter().skip(usize::try_from(from).unwrap_or(usize::MAX));
+        let letters = selection.iter().skip(usize::try_from(from).unwrap_or(usize::MAX));
+        let mut letters = letters.map(|letter| moves.now(letter));
         loop {
             let handful = reading.handful(&mut letters).await;
             let is_last = handful.as_ref().map_or(true, Vec::is_empty);
@@ -91,11 +96,34 @@ impl Reading {
         }
         let window = self.back.len().min(self.window);
         let wanted: Vec<Origin> = self.back.iter().take(window).cloned().collect();
-        let records = self.bring(&wanted).await?;
+        let mut records = Vec::new();
+        while records.is_empty() && !wanted.is_empty() {
+            // Nothing can be read of a topic that is gone.
+            let lost = self.lost(&wanted).await?;
+            let is_there = |letter: &&Origin| !lost.contains_key(&letter.topic);
+            let there: Vec<Origin> = wanted.iter().filter(is_there).cloned().collect();
+            let brought = self.bring(&there).await?;
+            // Again, and now for sure: an id never comes back, so what was read before it was seen is its own.
+            let lost = self.lost(&wanted).await?;
+            records = told_apart(&wanted, (&there, brought), &lost);
+        }
         self.back.drain(..records.len());
         let bytes: usize = records.iter().flatten().map(Record::size).sum();
         self.window = window_of(bytes, records.len());
         self.prepare(records).await
+    }
+
+    /// The topics of these letters that are gone, or are others than they were when the job began.
+    async fn lost(&self, letters: &[Origin]) -> Result<BTreeMap<Topic, Why>, Error> {
+        let topics: BTreeSet<&Topic> = letters.iter().map(|letter| &letter.topic).collect();
+        let topics: Vec<Topic> = topics.into_iter().cloned().collect();
+        let now = TopicIds::ask(&self.admin, &topics).await?;
+        let lost = topics.into_iter().filter_map(|topic| match now.since(&self.begun, &topic) {
+            Since::Same => None,
+            Since::Anew => Some((topic.clone(), Why::TopicAnew(topic))),
+            Since::Gone => Some((topic.clone(), Why::TopicGone(topic))),
+        });
+        Ok(lost.collect())
     }
 
     /// The records of the first of these, as many as fit; none for each that is gone.
@@ -141,21 +169,23 @@ impl Reading {
         Ok(found)
     }
 
-    async fn prepare(&mut self, records: Vec<Option<Record>>) -> Result<Vec<Prepared>, Error> {
-        let known: Vec<Option<Known>> = records.iter().map(|record| record.as_ref().map(Known::of)).collect();
+    async fn prepare(&mut self, records: Vec<Result<Record, Why>>) -> Result<Vec<Prepared>, Error> {
+        let known: Vec<Option<Known>> =
+            records.iter().map(|record| record.as_ref().ok().map(Known::of)).collect();
         let candidates: Vec<Candidate> =
             known.iter().flatten().map(|known| known.candidate.clone()).collect();
         self.destinations.learn(&candidates).await?;
         let mut ready = Vec::with_capacity(records.len());
         for (record, known) in records.into_iter().zip(known) {
             let size = record.as_ref().map_or(0, Record::size);
-            let what = match record.zip(known) {
-                Some((record, mut known)) => {
+            let what = match (record, known) {
+                (Ok(record), Some(mut known)) => {
                     let letter = &mut known.candidate;
                     letter.replays = self.before.count(self.number, &letter.at, letter.replays);
                     self.one(record, &known).await?
                 }
-                None => Err(Why::Gone),
+                (Ok(_), None) => Err(Why::Gone),
+                (Err(why), _) => Err(why),
             };
             let at = self.clock.now().wall;
             let record = what.unwrap_or_else(|why| skipped(&self.job, self.number, &why, (&self.by, at)));
@@ -181,6 +211,27 @@ impl Reading {
         let sending = Sending { job: &self.job, number: self.number, at: self.clock.now().wall };
         Ok(outgoing(known, (&record, original.as_ref()), self.destinations.routes(), &sending))
     }
+}
+
+/// The first of the letters that are wanted, as far as it is known what became of them: the records of those that were
+/// looked for, or why there is none.
+fn told_apart(
+    wanted: &[Origin],
+    (there, brought): (&[Origin], Vec<Option<Record>>),
+    lost: &BTreeMap<Topic, Why>,
+) -> Vec<Result<Record, Why>> {
+    let mut brought = there.iter().zip(brought).peekable();
+    let mut told = Vec::with_capacity(wanted.len());
+    for letter in wanted {
+        let record = brought.next_if(|(at, _)| *at == letter).map(|(_, record)| record);
+        match (lost.get(&letter.topic), record) {
+            (Some(why), _) => told.push(Err(why.clone())),
+            (None, Some(record)) => told.push(record.ok_or(Why::Gone)),
+            // It was not looked for yet.
+            (None, None) => break,
+        }
+    }
+    told
 }
 
 /// What tells that a letter was not sent.

@@ -98,6 +98,10 @@ pub enum Why {
     Empty,
     /// It is gone from the letter topic.
     Gone,
+    /// Its letter topic was deleted.
+    TopicGone(Topic),
+    /// Its letter topic was deleted and made anew: what lies in its place is another.
+    TopicAnew(Topic),
     /// Its payload is where it was consumed no more.
     OriginalGone,
     /// The topic accepts no record so large.
@@ -252,6 +256,11 @@ impl fmt::Display for Why {
             }
             Self::Empty => f.write_str("they were deleted: nothing is in them"),
             Self::Gone => f.write_str("they are gone from the letter topic"),
+            Self::TopicGone(topic) => write!(f, "they are gone: their letter topic {topic} was deleted"),
+            Self::TopicAnew(topic) => write!(
+                f,
+                "they are gone: their letter topic {topic} was deleted and made anew, and what lies there now was not chosen"
+            ),
             Self::OriginalGone => f.write_str("their payloads are gone from where they were consumed"),
             Self::TooLarge => f.write_str("the topic accepts no records so large"),
             Self::Refused(topic) => {

@@ -149,9 +149,9 @@ impl<'a> Run<'a> {
         }
         let (upto, known, begun, mark) = (job.mark.upto, job.counts(), job.begun.clone(), job.mark.clone());
         let options = begun.options.clone();
-        let whose = (&grip.id, running.by.as_str());
+        let whose = (job, running.by.as_str());
         let sent = (destinations, Before::of(&followed.state, job));
-        let handfuls = reading::read((settings, clock), whose, job.selection.clone(), upto, sent)?;
+        let handfuls = reading::read((settings, clock), whose, (upto, followed.state.moves()), sent)?;
         let watching = Watching::start(settings, clock, &grip.id, followed);
         let rate = options.rate.as_deref().and_then(|rate| rate.parse().ok());
         let now = clock.now().steady;

@@ -191,6 +191,9 @@ mod tests {
             announced: None,
             silent: None,
             replays: std::collections::BTreeMap::new(),
+            topics: std::collections::BTreeMap::new(),
+            cuts: Vec::new(),
+            rewrites: Vec::new(),
         };
         let outcome = |(what, at): &(What, i64)| Outcome {
             what: *what,

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::IntoResponse;
+use redrive_core::Origin;
 use redrive_letters::show::{self, Shown};
 use redrive_letters::{Cursor, Query, Sort, State as LetterState, export, query};
 use serde_json::{Value, json};
 
 use super::{Answer, Named, desk, place};
 use crate::answer;
+use crate::desk::Desk;
 use crate::given::Given;
 use crate::listen::Shared;
 use crate::problem::Problem;
@@ -54,6 +56,7 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, named: Named, uri: U
     let id = place(named)?;
     Given::in_address(&uri)?.end()?;
     let desk = desk(&shared)?;
+    may_show(desk, &id).await?;
     let links = desk.letters.links.iter().map(|(name, template)| (name.as_str(), template.as_str()));
     let mut shown = Shown::read(&desk.letters.settings, &id, links).await?;
     let document = desk.ask(move |index| {
@@ -63,11 +66,19 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, named: Named, uri: U
     Ok(answer::json(StatusCode::OK, &document.await?))
 }
 
+/// Refuses a letter that was erased, though Kafka may have it still.
+async fn may_show(desk: &Desk, id: &Origin) -> Result<(), Problem> {
+    let id = id.clone();
+    desk.ask(move |index| index.may_show(&id)).await
+}
+
 /// The bytes, exactly as they were. What they claim to be is told, and no browser is to act on it.
 pub(super) async fn payload(State(shared): State<Arc<Shared>>, named: Named, uri: Uri) -> Answer {
     let id = place(named)?;
     Given::in_address(&uri)?.end()?;
-    let settings = &desk(&shared)?.letters.settings;
+    let desk = desk(&shared)?;
+    may_show(desk, &id).await?;
+    let settings = &desk.letters.settings;
     let whole = show::whole(settings, &id).await?;
     let Some(payload) = whole.payload(settings).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());

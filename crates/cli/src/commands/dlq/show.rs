@@ -67,6 +67,7 @@ impl Show {
     }
 
     async fn read(&self, opened: &mut Opened) -> Result<Shown, redrive_letters::Error> {
+        opened.index.may_show(&self.id)?;
         let reached = &opened.reached;
         let links = reached.links.iter().map(|link| (link.name.as_str(), link.template.as_str()));
         let mut shown = Shown::read(&reached.settings, &self.id, links).await?;
