@@ -11,8 +11,8 @@ use std::time::Duration;
 use ground::{Seen, header, note, orders, run, seen, stage, until, until_status};
 use redrive::testkit::Stage;
 use redrive::{
-    Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Settings, Status, Subscription,
-    Worker,
+    Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Running, Settings, Status,
+    Subscription, Worker,
 };
 use redrive_testkit::delete_topic;
 
@@ -354,9 +354,8 @@ async fn topics_that_are_missing_are_refused_with_the_remedy() {
     assert!(error.contains("orders.g.dlq") && error.contains("auto_create(true)"), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_topic_made_anew_while_it_is_consumed_stops_it_until_that_is_accepted() {
-    let stage = stage(1).await;
+/// A worker that has handled three records.
+async fn handled_three(stage: &Stage) -> (Running, Subscription, Seen) {
     let (all, handler_saw) = seen();
     let subscription = orders().handler(move |received: Received| {
         note(&handler_saw, &received);
@@ -365,13 +364,27 @@ async fn a_topic_made_anew_while_it_is_consumed_stops_it_until_that_is_accepted(
     for value in ["1", "2", "3"] {
         stage.send("orders", "k", value).await.unwrap();
     }
-    let running = run(&stage, subscription.clone()).await;
+    let running = run(stage, subscription.clone()).await;
     until_status(&running, "handled", |status| status.counts.handled == 3).await;
+    (running, subscription, all)
+}
+
+async fn make_anew(stage: &Stage) {
     let Settings { brokers, properties } = stage.cluster().settings().clone();
     delete_topic(&redrive_testkit::Cluster { brokers, properties }, "orders").await;
     stage.topic("orders", 1).await.unwrap();
-    let anew = |status: &Status| status.problems.iter().any(|problem| problem.what.contains("made anew"));
-    let status = until_status(&running, "noticed", anew).await;
+}
+
+fn is_anew(status: &Status) -> bool {
+    status.problems.iter().any(|problem| problem.what.contains("made anew"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_made_anew_while_it_is_consumed_stops_it_until_that_is_accepted() {
+    let stage = stage(1).await;
+    let (running, subscription, all) = handled_three(&stage).await;
+    make_anew(&stage).await;
+    let status = until_status(&running, "noticed", is_anew).await;
     assert!(status.problems.iter().any(|problem| problem.remedy.contains("--accept-loss")), "{status:?}");
     running.stop().await.unwrap();
     for value in ["4", "5", "6", "7"] {
@@ -389,26 +402,14 @@ async fn a_topic_made_anew_while_it_is_consumed_stops_it_until_that_is_accepted(
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_topic_that_was_made_anew_is_handled_where_the_old_one_was_left() {
     let stage = stage(1).await;
-    let (all, handler_saw) = seen();
-    let subscription = orders().handler(move |received: Received| {
-        note(&handler_saw, &received);
-        async { Ok::<_, Failure>(()) }
-    });
-    for value in ["1", "2", "3"] {
-        stage.send("orders", "k", value).await.unwrap();
-    }
-    let running = run(&stage, subscription).await;
-    until_status(&running, "handled", |status| status.counts.handled == 3).await;
+    let (running, _, all) = handled_three(&stage).await;
     // So long nothing comes at least where a topic is made anew.
     Clock::system().sleep(Duration::from_millis(1_100)).await;
-    let Settings { brokers, properties } = stage.cluster().settings().clone();
-    delete_topic(&redrive_testkit::Cluster { brokers, properties }, "orders").await;
-    stage.topic("orders", 1).await.unwrap();
+    make_anew(&stage).await;
     for value in ["4", "5", "6", "7", "8", "9"] {
         stage.send("orders", "k", value).await.unwrap();
     }
-    let anew = |status: &Status| status.problems.iter().any(|problem| problem.what.contains("made anew"));
-    until_status(&running, "noticed", anew).await;
+    until_status(&running, "noticed", is_anew).await;
     running.stop().await.unwrap();
     assert_eq!(*all.lock().unwrap(), ["1", "2", "3"]);
 }
