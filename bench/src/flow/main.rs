@@ -10,7 +10,7 @@ use turns::Turns;
 
 /// As the program `redrive` has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Measures the flow alone.
 #[derive(Parser)]
@@ -27,6 +27,7 @@ struct Args {
 }
 
 fn main() {
+    redrive_allocator::keep_for_a_moment();
     let Args { records, bytes, only } = Args::parse();
     let wanted = |name: &str| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let tell = |name: &str, began: Instant| {

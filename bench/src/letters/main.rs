@@ -18,7 +18,7 @@ use redrive_letters::feed::{Feed, Which};
 
 /// As the program `redrive` has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Measures the index of letters.
 #[derive(Parser)]
@@ -42,6 +42,7 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    redrive_allocator::keep_for_a_moment();
     let args = Args::parse();
     let data = tempfile::tempdir()?;
     let cluster = if args.embedded {

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 /// As the program `redrive` has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Measures replays.
 #[derive(Parser)]
@@ -47,6 +47,7 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    redrive_allocator::keep_for_a_moment();
     let args = Args::parse();
     let data = tempfile::tempdir()?;
     let cluster = if args.embedded {

@@ -18,7 +18,7 @@ use crate::{Outcome, Sizes, clock};
 
 pub(crate) async fn measure(cluster: &Cluster, sizes: &Sizes, folder: &Path) -> Outcome<()> {
     let names: Vec<String> =
-        (0..sizes.subscriptions).map(|n| format!("idle-{}-{n}", std::process::id())).collect();
+        (0..sizes.subscriptions).map(|n| format!("bench-idle{n}-{}", std::process::id())).collect();
     let admin: AdminClient<DefaultClientContext> = config(cluster).create()?;
     let topics: Vec<NewTopic<'_>> =
         names.iter().map(|name| NewTopic::new(name, sizes.partitions, TopicReplication::Fixed(1))).collect();

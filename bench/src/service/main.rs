@@ -126,5 +126,6 @@ async fn measure(sizes: &Sizes) -> Outcome<()> {
             Part::Latency => latency::measure(&cluster, sizes, data.path()).await?,
         }
     }
+    load::remove_all(&cluster).await.map_err(|error| error.to_string())?;
     Ok(())
 }

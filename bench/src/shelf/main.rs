@@ -21,7 +21,7 @@ use redrive::Cluster;
 
 /// As the program `redrive` has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Measures the shelf.
 #[derive(Parser)]
@@ -45,6 +45,7 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    redrive_allocator::keep_for_a_moment();
     let args = Args::parse();
     match args.take_over {
         // What the worker logs is what is measured.
@@ -60,23 +61,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return scenes::take_over(&cluster, topic, group, records.parse()?).await;
     }
     println!("| measured | figure |\n|---|---|");
-    if wanted("exact") {
-        scenes::exact(&cluster).await?;
-    }
-    if wanted("through") {
-        scenes::through(&cluster).await?;
-    }
-    if wanted("retries") {
-        scenes::retries(&cluster).await?;
-    }
-    if wanted("hot") {
-        scenes::hot(&cluster).await?;
-    }
-    if wanted("waiting") {
-        scenes::waiting(&cluster, &args.kafka, args.waiting).await?;
-    }
-    if wanted("growth") {
-        scenes::growth(&cluster, args.short).await?;
+    for scene in ["exact", "through", "retries", "hot", "waiting", "growth"] {
+        if !wanted(scene) {
+            continue;
+        }
+        match scene {
+            "exact" => scenes::exact(&cluster).await?,
+            "through" => scenes::through(&cluster).await?,
+            "retries" => scenes::retries(&cluster).await?,
+            "hot" => scenes::hot(&cluster).await?,
+            "waiting" => scenes::waiting(&cluster, &args.kafka, args.waiting).await?,
+            _ => scenes::growth(&cluster, args.short).await?,
+        }
+        load::remove_all(&cluster).await?;
     }
     Ok(())
 }

@@ -86,3 +86,20 @@ pub(crate) async fn create(cluster: &Cluster, topic: &str) -> Result<(), Box<dyn
     }
     Ok(())
 }
+
+/// Removes the topics of this run, and those that were made for them: nobody else does, and they fill a disk.
+pub(crate) async fn remove_all(cluster: &Cluster) -> Result<(), Box<dyn std::error::Error>> {
+    let admin: AdminClient<DefaultClientContext> = config(cluster).create()?;
+    let all = admin.inner().fetch_metadata(None, Duration::from_secs(10))?;
+    let own = format!("-{}", std::process::id());
+    let is_own = |name: &str| {
+        let rest = name.strip_prefix("bench-").and_then(|name| name.split_once(&own));
+        rest.is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('.'))
+    };
+    let names = all.topics().iter().map(rdkafka::metadata::MetadataTopic::name);
+    let names: Vec<_> = names.filter(|name| is_own(name)).collect();
+    if !names.is_empty() {
+        admin.delete_topics(&names, &AdminOptions::new()).await?;
+    }
+    Ok(())
+}

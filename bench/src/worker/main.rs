@@ -19,7 +19,7 @@ use table::Table;
 
 /// As the program `redrive` has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Measures the worker beside a bare rdkafka poll loop.
 #[derive(Parser)]
@@ -50,6 +50,7 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    redrive_allocator::keep_for_a_moment();
     let args = Args::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     let properties = args.property.iter().filter_map(|property| property.split_once('='));
@@ -117,7 +118,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         table.memory(&pass);
     }
     table.print();
-    Ok(())
+    load::remove_all(&cluster).await
 }
 
 fn median(mut all: Vec<Pass>) -> Pass {

@@ -19,9 +19,8 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records are made on one thread and freed on another: the system's allocator takes more for that.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: redrive_allocator::MiMalloc = redrive_allocator::MiMalloc;
 
 /// Reliable Kafka consumption: a record that fails is classified, retried in the way that fits its
 /// failure, kept in order and, when nothing helps, dead-lettered where a person can find it.
@@ -87,6 +86,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    redrive_allocator::keep_for_a_moment();
     let run = match Cli::parse().command {
         Command::Run(run) => run.run(),
         Command::Status(status) => status.run(),
