@@ -3,10 +3,8 @@
 mod ground;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ground::{header, outgoing, publish, run, send, stage, until, until_status};
-use redrive::Clock;
 use redrive_testkit::python;
 
 const QUICK: &str = "retry.transient = \"list(20ms x1)\"\nretry.outage = \"exponential(50ms..100ms x2)\"\n\
@@ -42,14 +40,12 @@ async fn outcomes_come_in_any_order_and_noise_is_harmless() {
     send(&stage, &["slow", "bad", "noise", "early", "plain"]).await;
     publish(&stage, outgoing(None, Some(b"\xff\x00"), &[("h", Some(b"\xfe"))])).await;
     publish(&stage, outgoing(None, None, &[])).await;
-    for number in 0..20 {
-        publish(&stage, outgoing(Some(&[number]), Some(b"slow"), &[])).await;
+    for number in 0..100 {
+        stage.send("orders", &number.to_string(), "slow").await.unwrap();
     }
-    let began = Clock::system();
     let running = run(&stage, &keys(&notes, "")).await;
-    until_status(&running, "done", |status| status.counts.handled == 26 && status.counts.buried == 1).await;
-    // One after the other, the slow ones alone would take ten seconds.
-    assert!(began.now().steady < Duration::from_secs(9));
+    // One after the other, the slow ones alone would take fifty seconds: longer than anything is waited for.
+    until_status(&running, "done", |status| status.counts.handled == 106 && status.counts.buried == 1).await;
     let letters = stage.letters("orders.g.dlq", 1).await.unwrap();
     running.stop().await.unwrap();
     assert_eq!(header(&letters[0], "redrive-error-type"), "no-stock");
@@ -67,7 +63,8 @@ async fn a_crash_is_an_outage_for_what_was_in_hand_and_the_program_comes_back() 
     let (_folder, notes) = notes();
     let stage = stage().await;
     let running = run(&stage, &keys(&notes, "")).await;
-    send(&stage, &["slow", "crash", "one", "two", "three"]).await;
+    // The first has no answer as long as the program lives, so it is in hand when that ends.
+    send(&stage, &["hang", "crash", "one", "two", "three"]).await;
     let status = until_status(&running, "all handled", |status| status.counts.handled == 5).await;
     assert_eq!(status.counts.buried, 0);
     // What was in hand with the one that crashed was tried again, too.
@@ -84,7 +81,8 @@ async fn a_record_without_an_answer_times_out_and_the_late_answer_is_nobodys() {
     }
     let (_folder, notes) = notes();
     let stage = stage().await;
-    let running = run(&stage, &format!("timeout = \"1s\"\n{}", keys(&notes, ""))).await;
+    // Long enough for the program to start.
+    let running = run(&stage, &format!("timeout = \"4s\"\n{}", keys(&notes, ""))).await;
     send(&stage, &["hang", "one"]).await;
     let status = until_status(&running, "all handled", |status| status.counts.handled == 2).await;
     assert_eq!((status.counts.buried, read(&notes).len()), (0, 1));
@@ -99,7 +97,8 @@ async fn a_program_that_hangs_is_ended_and_started_again() {
     let (_folder, notes) = notes();
     let stage = stage().await;
     let keys = keys(&notes, ", env = { DEAF = \"1\" }");
-    let running = run(&stage, &format!("timeout = \"200ms\"\nretry-timeout = \"200ms\"\n{keys}")).await;
+    // Three of them have to pass before it counts as hung, and the next one starts and answers within as many.
+    let running = run(&stage, &format!("timeout = \"2s\"\nretry-timeout = \"2s\"\n{keys}")).await;
     send(&stage, &["one"]).await;
     until_status(&running, "handled", |status| status.counts.handled == 1 && status.counts.buried == 0).await;
     running.stop().await.unwrap();
@@ -112,7 +111,8 @@ async fn the_program_ends_with_the_worker_and_a_stubborn_one_is_made_to() {
     if !python::is_there() {
         return;
     }
-    for more in ["", ", env = { STUBBORN = \"1\" }, stop-timeout = \"300ms\""] {
+    // The stubborn one notes that it was asked: it has the time for that on a machine that is busy.
+    for more in ["", ", env = { STUBBORN = \"1\" }, stop-timeout = \"5s\""] {
         let (_folder, notes) = notes();
         let stage = stage().await;
         let running = run(&stage, &keys(&notes, more)).await;

@@ -3,8 +3,8 @@
 mod ground;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use ground::raw::{Raw, request, write};
 use ground::{header, run, send, sleep, stage, until, until_status};
 use redrive::testkit::Stage;
 use redrive::{Event, Running};
+use tokio::net::TcpSocket;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const QUICK: &str = "retry.transient = \"list(20ms x1)\"\nretry.outage = \"exponential(50ms..50ms x1)\"\n\
@@ -46,16 +47,19 @@ async fn is_an_outage(url: &str, more: &str, mend: impl FnOnce()) {
     running.stop().await.unwrap();
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+/// Where nobody listens: a port that no system gives out.
+const NOBODY: &str = "http://127.0.0.1:1/a?token=x";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_is_not_there_is_an_outage_until_it_is() {
-    let port = free_port();
+    // Taken, so that nobody else gets it, and refusing until somebody listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let server = Mutex::new(None);
     is_an_outage(&format!("http://127.0.0.1:{port}/records"), "", || {
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let listener = socket.listen(16).unwrap().into_std().unwrap();
+        listener.set_nonblocking(false).unwrap();
         *server.lock().unwrap() = Some(Raw::on(listener, |_, mut stream| {
             while request(&mut stream).is_some() {
                 write(&mut stream, OK);
@@ -67,8 +71,7 @@ async fn an_endpoint_that_is_not_there_is_an_outage_until_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_not_to_connect_has_its_code() {
-    let url = format!("http://127.0.0.1:{}/a?token=x", free_port());
-    let letter = letter_of("refused", &url, "").await;
+    let letter = letter_of("refused", NOBODY, "").await;
     let told = header(&letter, "redrive-error-message");
     assert!(told.ends_with("/a: connection refused") && !told.contains("token"), "{told}");
     letter_of("dns", "http://no-such-host.invalid/", "").await;
@@ -135,7 +138,8 @@ async fn a_half_open_connection_ends_with_the_timeout_and_is_not_used_again() {
         }
     });
     let stage = stage().await;
-    let running = run(&stage, &keys(&server.url(), "timeout = \"300ms\"")).await;
+    let timeouts = "timeout = \"4s\"\nretry-timeout = \"20s\"";
+    let running = run(&stage, &keys(&server.url(), timeouts)).await;
     send(&stage, &["one"]).await;
     let status = until_status(&running, "handled", |status| status.counts.handled == 1).await;
     until("the connection of the attempt that was ended is closed", || closed.load(Ordering::SeqCst) > 0)
@@ -148,15 +152,22 @@ async fn a_half_open_connection_ends_with_the_timeout_and_is_not_used_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_connection_that_was_closed_meanwhile_costs_no_attempt() {
     // Each connection serves one request and is closed behind it, without a word about that.
-    let server = Raw::new(|_, mut stream| {
-        request(&mut stream);
-        write(&mut stream, OK);
+    let closed = Arc::new(AtomicU64::new(0));
+    let server = Raw::new({
+        let closed = closed.clone();
+        move |_, mut stream| {
+            request(&mut stream);
+            write(&mut stream, OK);
+            drop(stream);
+            closed.fetch_add(1, Ordering::SeqCst);
+        }
     });
     let stage = stage().await;
     let running = run(&stage, &keys(&server.url(), "")).await;
     for number in 1..=20 {
         send(&stage, &[&number.to_string()]).await;
         until_status(&running, "handled", |status| status.counts.handled == number).await;
+        until("it is closed", || closed.load(Ordering::SeqCst) == number).await;
     }
     let status = running.statuses()[0].borrow().clone();
     assert_eq!((status.counts.attempts, server.connections()), (20, 20));
@@ -243,7 +254,7 @@ async fn the_head_of_an_answer_counts_however_its_body_goes() {
     });
     for (kind, told) in [("large", "xxx"), ("slow", "xxx"), ("short", "short")] {
         let stage = stage().await;
-        let running = run(&stage, &keys(&server.url(), "timeout = \"5s\"")).await;
+        let running = run(&stage, &keys(&server.url(), "")).await;
         send(&stage, &[&format!("good {kind}"), &format!("bad {kind}")]).await;
         let letters = ended(&stage, running, 1).await;
         assert_eq!(header(&letters[0], "redrive-error-type"), "http.409", "{kind}");
@@ -306,7 +317,8 @@ async fn one_stuck_endpoint_does_not_slow_another() {
     let mut status = running.statuses()[1].clone();
     tokio::select! {
         found = status.wait_for(|status| status.counts.handled == 200) => drop(found.unwrap()),
-        () = sleep(10_000) => panic!("not in time"),
+        // The one that is stuck takes longer.
+        () = sleep(25_000) => panic!("not in time"),
     }
 }
 
@@ -315,8 +327,7 @@ async fn one_stuck_endpoint_does_not_slow_another() {
 async fn an_outage_tells_listeners_nothing() {
     let stage = stage().await;
     let heard = Arc::new(AtomicUsize::new(0));
-    let subscription =
-        redrive_push::handled(&ground::configured(&keys(&format!("http://127.0.0.1:{}/", free_port()), "")));
+    let subscription = redrive_push::handled(&ground::configured(&keys(NOBODY, "")));
     let subscription = subscription.unwrap().listener({
         let heard = heard.clone();
         move |_: &Event<'_>| {

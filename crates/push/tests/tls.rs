@@ -198,7 +198,7 @@ async fn a_half_open_connection_of_http_2_is_given_up() {
     let cut = Arc::new(AtomicBool::new(false));
     let (port, connections) = wire(server.port, cut.clone()).await;
     let keys = format!(
-        "handler.http = {{ url = \"http://127.0.0.1:{port}/\", version = \"2\" }}\ntimeout = \"500ms\"\n\
+        "handler.http = {{ url = \"http://127.0.0.1:{port}/\", version = \"2\" }}\ntimeout = \"4s\"\n\
          retry.outage = \"exponential(100ms..100ms x1)\""
     );
     let stage = stage().await;

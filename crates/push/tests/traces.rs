@@ -209,7 +209,7 @@ async fn an_attempt_that_takes_too_long_or_is_cut_off_has_its_span_with_the_time
     let stage = stage().await;
     let collector = Collector::new();
     let (server, requests) = endpoint(|_| None);
-    let more = "timeout = \"300ms\"\nretry-timeout = \"60s\"\ndrain-timeout = \"200ms\"\n\
+    let more = "timeout = \"2s\"\nretry-timeout = \"60s\"\ndrain-timeout = \"200ms\"\n\
                 classify = [{ type = \"redrive::Timeout\", class = \"transient\" }]";
     let running = run(&stage, &keys(&server, more), &collector.keys()).await;
     send(&stage, &["slow"]).await;
@@ -223,7 +223,7 @@ async fn an_attempt_that_takes_too_long_or_is_cut_off_has_its_span_with_the_time
         [("redrive::Timeout".into(), "transient".into()), ("redrive::CutOff".into(), String::new())]
     );
     let took = Duration::from_nanos(spans[0].end_time_unix_nano - spans[0].start_time_unix_nano);
-    assert!(took > Duration::from_millis(250) && took < Duration::from_secs(3), "{took:?}");
+    assert!(took > Duration::from_millis(1_900) && took < Duration::from_secs(20), "{took:?}");
     assert!(spans.iter().all(|span| span.status.as_ref().unwrap().code() == StatusCode::Error));
 }
 
@@ -306,21 +306,22 @@ async fn a_collector_that_is_away_for_a_moment_misses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_down_or_stuck_costs_the_records_nothing_and_what_is_lost_is_counted() {
     let stuck = Raw::new(|_, mut stream| while request(&mut stream).is_some() {});
-    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for (to, most) in [(format!("http://127.0.0.1:{}", stuck.port), 9), (format!("http://{down}"), 5)] {
+    // Where it is down, nobody listens: no system gives that port out.
+    for port in [stuck.port, 1] {
+        let to = format!("endpoint = \"http://127.0.0.1:{port}\"\ntimeout = \"60s\"\nqueue = 100");
         let stage = stage().await;
         let (server, _) = endpoint(|_| Some(200));
         let values: Vec<_> = (0..300).map(|number| number.to_string()).collect();
         send(&stage, &values.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let (before, clock) = (redrive_push::dropped_spans(), Clock::system());
-        let running = run(&stage, &keys(&server, ""), &format!("endpoint = \"{to}\"\nqueue = 100")).await;
+        let running = run(&stage, &keys(&server, ""), &to).await;
         until_status(&running, "handled", |status| status.counts.handled == 300).await;
-        assert!(clock.now().steady < Duration::from_secs(20));
+        assert!(clock.now().steady < Duration::from_secs(25));
         let stopping = clock.now().steady;
         running.stop().await.unwrap();
         until("all are counted", || redrive_push::dropped_spans() - before >= 300).await;
         let took = clock.now().steady - stopping;
-        assert!(took < Duration::from_secs(most), "{to}: {took:?}");
+        assert!(took < Duration::from_secs(25), "{to}: {took:?}");
         assert_eq!(redrive_push::dropped_spans() - before, 300, "{to}");
     }
 }

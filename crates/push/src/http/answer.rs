@@ -11,6 +11,7 @@ use hyper::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
 use redrive::{Clock, Failure, Timestamp};
 use serde_json::Value;
+use tracing::debug;
 
 use crate::outcome::{Outcome, cut, seconds};
 
@@ -75,14 +76,14 @@ impl Answer {
         body: &mut impl Body,
         most: usize,
         clock: &Clock,
-        until: impl Fn() -> Duration,
+        until: impl Fn(StatusCode) -> Duration,
     ) -> Self {
         let (mut read, mut deadline) = (BytesMut::new(), None);
         let end = loop {
             if body.is_over() {
                 break End::Whole;
             }
-            let until = *deadline.get_or_insert_with(&until);
+            let until = *deadline.get_or_insert_with(|| until(status));
             let more = tokio::select! {
                 biased;
                 more = std::future::poll_fn(|context| body.poll_more(context)) => more,
@@ -100,6 +101,9 @@ impl Answer {
                 }
             }
         };
+        if let End::TooSlow | End::Broken(_) = &end {
+            debug!(%status, ?end, read = read.len(), "the body of an answer was not read to its end");
+        }
         Self { status, headers, body: read.freeze(), end }
     }
 
@@ -128,6 +132,12 @@ impl Answer {
             outcome.type_name = text("type").filter(|name| *name != "about:blank").map(ToOwned::to_owned);
         } else if !said.is_empty() {
             message = format!("{message}: {said}");
+        }
+        // Otherwise it would look as if nothing had been said.
+        match &self.end {
+            End::Whole | End::TooLong => {}
+            End::TooSlow => message.push_str(" (the rest of the answer did not come in time)"),
+            End::Broken(_) => message.push_str(" (the connection broke before the answer ended)"),
         }
         outcome.message = Some(message);
         outcome.retry_after = text(RETRY_AFTER.as_str()).and_then(|wait| self.retry_after(wait, now));
@@ -243,6 +253,20 @@ mod tests {
         assert!(told(&"long ".repeat(1_000)).len() < 600);
         let bytes = answer(500, &[], b"\xff\xfe\x00\x01").outcome(Timestamp::from_millis(0)).message.unwrap();
         assert_eq!(bytes, "500 Internal Server Error: (4 bytes that are no text)");
+    }
+
+    #[test]
+    fn a_body_that_did_not_come_is_not_taken_for_none() {
+        let told = |end: End| {
+            let answer = Answer { end, ..answer(422, &[], b"no cust") };
+            answer.outcome(Timestamp::from_millis(0)).message.unwrap()
+        };
+        let said = "422 Unprocessable Entity: no cust";
+        assert_eq!(told(End::Whole), said);
+        assert_eq!(told(End::TooLong), said);
+        assert_eq!(told(End::TooSlow), format!("{said} (the rest of the answer did not come in time)"));
+        let broken = format!("{said} (the connection broke before the answer ended)");
+        assert_eq!(told(End::Broken("reset".into())), broken);
     }
 
     #[test]

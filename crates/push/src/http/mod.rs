@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{HeaderMap, Method, Request, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redrive::{Class, Clock, Failure, Handler, Received, Subscription};
@@ -40,8 +40,10 @@ use wire::{Head, SMALL, Wire, Written};
 const IDLE: Duration = Duration::from_secs(30);
 /// How often an HTTP/2 connection in use is asked whether it is still there, and how long it may take to say so.
 const ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(5));
-/// How long a body may take behind its head.
+/// How long a body may take behind its head where that says that all is well.
 const BODY: Duration = Duration::from_secs(1);
+/// How long it may take where it says why something failed: whoever looks at the failure wants to know.
+const WHY: Duration = Duration::from_secs(5);
 
 /// Gives the subscription its endpoint.
 pub(crate) fn handled(
@@ -165,8 +167,8 @@ impl Caller {
     }
 
     /// Sends a request and reads its answer, or says the failure that there is none. The worker gives the attempt
-    /// `timeout`; within it the body may take as long as `patience` behind its head, which has said already
-    /// what counts most. If the future is dropped, so is the request, with its connection.
+    /// `timeout`; within it the body of an answer that all is well may take as long as `patience` behind its head, which
+    /// has said already what counts most. If the future is dropped, so is the request, with its connection.
     async fn call(
         &self,
         mut headers: Fields,
@@ -175,8 +177,9 @@ impl Caller {
         [timeout, patience]: [Duration; 2],
     ) -> Result<Answer, Failure> {
         let began = self.clock.now().steady;
-        let until = || {
+        let until = |status: StatusCode| {
             let until = began.saturating_add(timeout / 10 * 9);
+            let patience = if status.is_success() { patience } else { patience.max(WHY) };
             until.min(self.clock.now().steady.saturating_add(patience))
         };
         self.end(&mut headers, &body, of);
