@@ -42,6 +42,12 @@ impl Refused {
         self.code == RDKafkaErrorCode::TopicAlreadyExists
     }
 
+    /// Whether the cluster does not accept a setting, or the settings together.
+    #[must_use]
+    pub fn is_of_settings(&self) -> bool {
+        matches!(self.code, RDKafkaErrorCode::InvalidConfig | RDKafkaErrorCode::PolicyViolation)
+    }
+
     /// Whether an ACL is missing.
     #[must_use]
     pub fn is_denied(&self) -> bool {

@@ -10,6 +10,7 @@ use tracing::warn;
 use super::found::{Found, look};
 use super::plan::{Change, Note, Plan, Step, plan};
 use super::verify::{Mender, Mismatch, verify};
+use super::wanted::SEGMENT;
 
 /// How long the brokers may take to learn of a change.
 const SPREAD: Duration = Duration::from_secs(10);
@@ -32,9 +33,18 @@ pub enum Unready {
 pub async fn carry_out(admin: &Admin, step: &Step) -> Result<(), Error> {
     match &step.change {
         Change::Create { partitions, replication, settings } => {
-            match admin.create(&step.topic, *partitions, *replication, settings).await {
+            let create = |settings| admin.create(&step.topic, *partitions, *replication, settings);
+            let mut made = create(settings).await;
+            // Some clusters do not let everyone say how large files are. That spares the disk; a record goes without.
+            let is_refused = |error: &Error| error.refusal().is_some_and(Refused::is_of_settings);
+            if made.as_ref().is_err_and(is_refused) && settings.contains_key(SEGMENT) {
+                let mut settings = settings.clone();
+                settings.remove(SEGMENT);
+                made = create(&settings).await;
+            }
+            match made {
                 Err(error) if error.refusal().is_some_and(Refused::is_there_already) => Ok(()),
-                result => result,
+                made => made,
             }
         }
         Change::AddPartitions { to, .. } => admin.add_partitions(&step.topic, *to).await,

@@ -168,7 +168,9 @@ pub fn plan(subscriptions: &[Subscription], found: &Found) -> Plan {
 fn create(wanted: &Wanted) -> Step {
     let given = |want: &Want| match want.must {
         Must::ReachWithinReplication(least) => least.min(wanted.replication.into()).to_string(),
-        Must::Be(_) | Must::Reach(_) | Must::Rather(_) | Must::BeAsItIs => want.given.clone(),
+        Must::Be(_) | Must::Reach(_) | Must::ReachIfTold(_) | Must::Rather(_) | Must::BeAsItIs => {
+            want.given.clone()
+        }
     };
     let settings = wanted.settings.iter().map(|want| (want.setting.to_owned(), given(want)));
     Step {
@@ -225,6 +227,9 @@ impl Plan {
         let to = match &want.must {
             Must::Be(value) => (holds.as_deref() != Some(value)).then(|| (*value).to_owned()),
             Must::Reach(least) => (!reaches(*least)).then(|| want.given.clone()),
+            Must::ReachIfTold(least) => {
+                amount.is_some_and(|amount| amount < *least).then(|| want.given.clone())
+            }
             Must::ReachWithinReplication(least) => {
                 let least = Amount::Of((*least).min(topic.replication.into()));
                 (!reaches(least)).then(|| least.text())

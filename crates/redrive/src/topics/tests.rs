@@ -40,6 +40,7 @@ fn usual(name: &str, partitions: i32, replication: i16) -> TopicState {
         ("min.insync.replicas", "1"),
         ("retention.bytes", "-1"),
         ("retention.ms", "604800000"),
+        ("segment.bytes", "1073741824"),
     ]);
     TopicState { name: topic(name), id: None, partitions, replication, settings }
 }
@@ -124,6 +125,11 @@ fn each_mismatch_has_its_step() {
             vec![wider(source(), 5), good_letters(), good_shelf()],
             &["grow dlq 3>5", "grow shelf 3>5"],
         ),
+        (
+            "files of a shelf that do not hold the largest record",
+            vec![source(), good_letters(), with(good_shelf(), &[("segment.bytes", "1048576")])],
+            &["shelf segment.bytes 1048576>8388608"],
+        ),
         ("more than the source", vec![wider(source(), 2), good_letters(), good_shelf()], &[]),
         (
             "larger records",
@@ -188,6 +194,23 @@ fn each_strategy_has_its_topics() {
     assert_eq!(names(RETURN), ["orders.pay.dlq", "orders.pay.retry"]);
     assert_eq!(names("delay = \"postgres\""), ["orders.pay.dlq"]);
     assert!(names(SERVICE).contains(&"orders.pay.return".to_owned()));
+}
+
+#[test]
+fn what_is_cut_off_a_new_shelf_leaves_the_disk_soon() {
+    let segment = |source: TopicState| {
+        let plan = plan(&subscriptions(""), &found([source]));
+        let Change::Create { settings, .. } = &plan.steps[1].change else { panic!("{plan:?}") };
+        settings["segment.bytes"].clone()
+    };
+    assert_eq!(segment(usual("orders", 1, 1)), "8388608");
+    // It has to hold the largest record.
+    assert_eq!(segment(with(usual("orders", 1, 1), &[("max.message.bytes", "50000000")])), "50065536");
+    // A cluster that does not tell of files is not asked to change them.
+    let mut shelf = good_shelf();
+    shelf.settings.remove("segment.bytes");
+    let plan = plan(&subscriptions(""), &found([usual("orders", 3, 1), good_letters(), shelf]));
+    assert_eq!(words(&plan), Vec::<String>::new());
 }
 
 #[test]

@@ -12,6 +12,10 @@ use redrive_kafka::TopicState;
 pub const HEADER_ROOM: i64 = 64 * 1024;
 /// What a retry topic keeps beyond the longest wait, for a group that stands still over a holiday.
 const STANDSTILL: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// The size of the files of a partition. What is cut off a log leaves the disk by whole files.
+pub(super) const SEGMENT: &str = "segment.bytes";
+/// What that is for a new shelf, unless a record may be larger.
+const SMALL_SEGMENT: i64 = 8 << 20;
 /// What Kafka assumes where its own answer cannot be read as a number.
 const USUAL_MAX_MESSAGE_BYTES: i64 = 1_048_588;
 
@@ -90,6 +94,8 @@ pub(super) enum Must {
     Be(&'static str),
     /// So much or more.
     Reach(Amount),
+    /// The same, where the cluster has such a setting.
+    ReachIfTold(Amount),
     /// No more than the replicas there are, or nothing could be written.
     ReachWithinReplication(i64),
     /// Anything: it is the operator's choice, and less than this is told.
@@ -125,7 +131,7 @@ impl Wanted {
         let mut settings = vec![largest_record(source), fewest_in_sync(source)];
         settings.extend(match used.role {
             Role::Letters => letters(),
-            Role::Shelf => shelf(),
+            Role::Shelf => shelf(source),
             Role::Rung(_) | Role::Retry | Role::Return | Role::Bucket(_) => retries(subscription),
         });
         Self {
@@ -170,13 +176,14 @@ impl Must {
     /// Of two demands of one kind.
     fn is_more_than(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Reach(this), Self::Reach(other)) | (Self::Rather(this), Self::Rather(other)) => {
-                this > other
-            }
+            (Self::Reach(this), Self::Reach(other))
+            | (Self::ReachIfTold(this), Self::ReachIfTold(other))
+            | (Self::Rather(this), Self::Rather(other)) => this > other,
             (Self::ReachWithinReplication(this), Self::ReachWithinReplication(other)) => this > other,
             (
                 Self::Be(_)
                 | Self::Reach(_)
+                | Self::ReachIfTold(_)
                 | Self::ReachWithinReplication(_)
                 | Self::Rather(_)
                 | Self::BeAsItIs,
@@ -186,9 +193,14 @@ impl Must {
     }
 }
 
-fn largest_record(source: &TopicState) -> Want {
+/// What a source accepts, and what a copy of it with our headers may take.
+fn sizes(source: &TopicState) -> (i64, i64) {
     let accepted = number(source, "max.message.bytes").unwrap_or(USUAL_MAX_MESSAGE_BYTES);
-    let least = accepted.saturating_add(HEADER_ROOM).min(i64::from(i32::MAX));
+    (accepted, accepted.saturating_add(HEADER_ROOM).min(i64::from(i32::MAX)))
+}
+
+fn largest_record(source: &TopicState) -> Want {
+    let (accepted, least) = sizes(source);
     Want {
         setting: "max.message.bytes",
         must: Must::Reach(Amount::Of(least)),
@@ -223,7 +235,14 @@ fn letters() -> Vec<Want> {
     vec![cleanup, kept("retention.ms"), kept("retention.bytes")]
 }
 
-fn shelf() -> Vec<Want> {
+fn shelf(source: &TopicState) -> Vec<Want> {
+    let (_, largest) = sizes(source);
+    let segment = Want {
+        setting: SEGMENT,
+        must: Must::ReachIfTold(Amount::Of(largest)),
+        given: SMALL_SEGMENT.max(largest).to_string(),
+        why: "a segment has to hold the largest record".to_owned(),
+    };
     let kept = |setting| Want {
         setting,
         must: Must::Reach(Amount::Unlimited),
@@ -235,6 +254,7 @@ fn shelf() -> Vec<Want> {
         kept("retention.ms"),
         kept("retention.bytes"),
         be("message.timestamp.type", "LogAppendTime", "due times are measured by the broker's clock"),
+        segment,
     ]
 }
 
