@@ -26,8 +26,7 @@ impl Record {
     #[must_use]
     pub fn size(&self) -> usize {
         let length = |bytes: Option<&Bytes>| bytes.map_or(0, Bytes::len);
-        let headers = self.headers.iter().map(|header| header.name.len() + length(header.value.as_ref()));
-        length(self.key.as_ref()) + length(self.value.as_ref()) + headers.sum::<usize>()
+        length(self.key.as_ref()) + length(self.value.as_ref()) + self.headers.size()
     }
 
     /// The same record in memory of its own, so that keeping it keeps nothing else.

@@ -32,12 +32,12 @@ pub use consume::{
 pub use error::{Error, Refusal};
 pub use group::{GroupState, Member};
 pub use pick::{Picked, Picker};
-pub use publish::{Late, Outgoing, Publisher, Publishing};
+pub use publish::{Late, Outgoing, Publisher, Publishing, Refusals};
 pub use read::Reader;
 pub use refusal::Refused;
 pub use scan::{Bounds, Scan, Scanned};
 pub use settings::{Settings, check_property};
-pub use tail::{Tail, Tailed, Tails, What};
+pub use tail::{Line, Tail, Tailed, Tails, What};
 pub use through::{Passage, read_through};
 pub use topic_id::{BadTopicId, TopicId};
 pub use transact::{Transacting, TransactionFailed, Transactions};

@@ -53,6 +53,15 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// Has a consumer ask for no more than this at once, unless the user wants another number; never for less than its
+/// largest record, which librdkafka refuses.
+pub(crate) fn fetch_at_most(config: &mut ClientConfig, bytes: usize) {
+    if config.get("fetch.max.bytes").is_none() {
+        let largest = config.get("message.max.bytes").and_then(|largest| largest.parse().ok()).unwrap_or(0);
+        config.set("fetch.max.bytes", bytes.max(largest).to_string());
+    }
+}
+
 /// Whether librdkafka accepts a property; if not, why, without its value.
 pub fn check_property(name: &str, value: &str) -> Result<(), String> {
     let mut config = ClientConfig::new();

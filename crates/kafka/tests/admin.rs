@@ -148,12 +148,12 @@ on_both! {
 #[tokio::test]
 async fn a_cluster_that_is_not_there_is_named_with_the_reason() {
     let admin = Admin::new(&Settings::of("127.0.0.1:1")).unwrap();
-    let asked = tokio::time::timeout(Duration::from_secs(15), admin.cluster()).await;
+    let asked = tokio::time::timeout(Duration::from_secs(40), admin.cluster()).await;
     let error = asked.expect("an answer in time").unwrap_err();
     assert_eq!(error.to_string(), "cannot reach Kafka at 127.0.0.1:1");
     let why = error.refusal().unwrap().to_string();
     assert!(why.contains("Connection refused"), "{why}");
-    let asked = tokio::time::timeout(Duration::from_secs(15), admin.describe(&[topic("any")])).await;
+    let asked = tokio::time::timeout(Duration::from_secs(40), admin.describe(&[topic("any")])).await;
     let error = asked.expect("an answer in time").unwrap_err();
     assert_eq!(error.to_string(), "cannot reach Kafka at 127.0.0.1:1");
 }

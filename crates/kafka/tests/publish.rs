@@ -15,6 +15,7 @@ on_both!(
     a_missing_partition_is_said_to_be_missing_and_found_when_it_is_there,
     a_record_is_too_large_for_the_client_or_for_the_topic,
     more_records_than_there_is_room_for_are_published_in_the_order_of_the_calls,
+    of_many_those_that_are_refused_are_told_by_their_number,
 );
 
 fn publisher(ground: &Ground, seconds: u64, max_message_bytes: Option<usize>) -> Publisher {
@@ -37,10 +38,9 @@ async fn until_accepted(publisher: &Publisher, record: &Outgoing) {
 
 async fn a_missing_topic_is_said_to_be_missing_in_time_and_found_when_it_is_there(ground: &Ground) {
     let topic: Topic = new_name("missing").parse().unwrap();
-    let publisher = publisher(ground, 3, None);
-    let missing = refusal(&publisher, numbered(&topic, 0, 0));
-    let missing = tokio::time::timeout(Duration::from_millis(3_500), missing).await;
-    assert_eq!(missing.expect("within its timeout"), Refusal::MissingTopic);
+    // What is still on its way when that is over is refused with another reason.
+    let publisher = publisher(ground, 8, None);
+    assert_eq!(refusal(&publisher, numbered(&topic, 0, 0)).await, Refusal::MissingTopic);
     assert_eq!(refusal(&publisher, numbered(&topic, 0, 0)).await, Refusal::MissingTopic);
     ground.grow(&topic, 1).await;
     until_accepted(&publisher, &numbered(&topic, 0, 0)).await;
@@ -82,4 +82,29 @@ async fn more_records_than_there_is_room_for_are_published_in_the_order_of_the_c
     for (number, published) in many.into_iter().enumerate() {
         assert_eq!(usize::try_from(soon(published).await.unwrap().offset).unwrap(), number);
     }
+}
+
+async fn of_many_those_that_are_refused_are_told_by_their_number(ground: &Ground) {
+    let topic = ground.topic_with("several", 1, &[("max.message.bytes", "5000")]).await;
+    let mut settings = ground.settings();
+    settings.properties.push(("queue.buffering.max.messages".to_owned(), "100".to_owned()));
+    let publishing = Publishing { max_message_bytes: Some(5_000), ..Publishing::default() };
+    let publisher = Publisher::new(&settings, &publishing).unwrap();
+    let large = |number: i64| number % 400 == 7;
+    let many = (0..1_000).map(|number| match large(number) {
+        true => Outgoing { value: Some(Bytes::from(vec![0; 20_000])), ..numbered(&topic, 0, number) },
+        false => numbered(&topic, 0, number),
+    });
+    let mut refused = publisher.publish_all(many);
+    let mut numbers = Vec::new();
+    while let Some((number, error)) = soon(refused.next()).await {
+        assert!(matches!(error, Error::Publish { kind: Refusal::TooLarge, .. }), "{error:?}");
+        numbers.push(number);
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, [7, 407, 807]);
+    // All the others are there by then.
+    let next = soon(publisher.publish(numbered(&topic, 0, 0))).await.unwrap();
+    assert_eq!(next.offset, 997);
+    assert!(soon(publisher.publish_all([]).next()).await.is_none());
 }

@@ -32,7 +32,7 @@ impl Drop for Spiteful {
 async fn a_handler_that_panics_as_it_is_ended_has_failed_like_any_other() {
     let stage = stage(1).await;
     let subscription = orders()
-        .timeouts(Duration::from_millis(30), Duration::from_millis(30))
+        .timeouts(Duration::from_millis(30), Duration::from_secs(30))
         .retry(Class::Outage, "exponential(20ms..50ms x2)")
         .handler(async |received: Received| {
             if received.attempt() == 1 {

@@ -130,7 +130,7 @@ async fn letters_of_a_lane_are_sent_back_in_order_and_what_arrives_meanwhile_goe
     let letters = scene.letters(3).await;
     scene.mend();
     let leader = Letter::read(&letters[0]).unwrap().origin;
-    let until = now().plus(LONG);
+    let until = now().plus(Duration::from_secs(120));
     let (verdict, _) = scene.ask(scene.shelf.announce(&leader, "job", until, WHO)).await;
     assert_eq!(verdict, Verdict::Announced { deadline: until.millis() });
     let (verdict, holder) = scene.ask(scene.shelf.announce(&leader, "other", until, WHO)).await;
@@ -166,7 +166,7 @@ async fn a_job_that_stops_half_way_costs_an_alarm_and_the_lane_is_opened_in_time
     let letters = scene.letters(2).await;
     scene.mend();
     let leader = Letter::read(&letters[0]).unwrap().origin;
-    let until = now().plus(Duration::from_secs(2));
+    let until = now().plus(Duration::from_secs(12));
     let (verdict, _) = scene.ask(scene.shelf.announce(&leader, "job", until, WHO)).await;
     assert_eq!(verdict, Verdict::Announced { deadline: until.millis() });
     scene.stage.send("orders", "a", "third").await.unwrap();

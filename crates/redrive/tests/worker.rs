@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use ground::{Seen, header, note, orders, run, seen, stage, until, until_status};
+use ground::{Seen, header, note, orders, run, seen, stage, until, until_counted, until_status};
 use redrive::testkit::Stage;
 use redrive::{
     Class, Classed, Clock, Delivery, Event, Failure, Outgoing, Received, Running, Settings, Status,
@@ -326,10 +326,11 @@ async fn waits_go_by_the_clock_of_the_stage() {
     });
     stage.send("orders", "k", "v").await.unwrap();
     let running = stage.worker().subscribe(subscription).start().await.unwrap();
-    until("the first attempt", || attempts.load(Ordering::SeqCst) == 1).await;
-    stage.clock().advance(Duration::from_secs(3_599));
+    // That turns the clock a little, by seconds at most.
+    until_counted(&stage, &running, "it waits", |status| status.counts.shelved == 1).await;
+    stage.clock().advance(Duration::from_secs(3_500));
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
-    stage.clock().advance(Duration::from_secs(1));
+    stage.clock().advance(Duration::from_secs(120));
     until("the second attempt", || attempts.load(Ordering::SeqCst) == 2).await;
     stage.letters("orders.g.dlq", 1).await.unwrap();
     running.stop().await.unwrap();

@@ -644,6 +644,7 @@ impl Flow {
         self.passes.remove(&partition);
         self.pass.take_if(|pass| pass.partition == partition);
         self.writers.remove(&partition);
+        self.slack.take_if(|_| self.writers.is_empty());
         self.deadlines.retain(|(_, of, _)| *of != partition);
         self.share_out();
         self.gates.remove(&Some(partition));

@@ -12,10 +12,18 @@ use crate::time::Timestamp;
 /// The longest that an entry waits for others.
 const LONGEST: Duration = Duration::from_millis(200);
 
+/// The longest where no other record has to wait for this one.
+const LONGEST_ALONE: Duration = Duration::from_millis(500);
+
 /// How long the entry of a record that is due then may wait for others to be written with: not so long that it matters.
 /// Meanwhile there is time for what has none, and many entries cost less together.
 fn slack(due: Timestamp, now: Timestamp) -> Duration {
     (due.since(now) / 8).min(LONGEST)
+}
+
+/// The same for a record without a lane.
+fn slack_alone(due: Timestamp, now: Timestamp) -> Duration {
+    (due.since(now) / 4).min(LONGEST_ALONE)
 }
 
 impl Flow {
@@ -32,7 +40,11 @@ impl Flow {
         aside.owner.shelve(wait);
         partition.active += 1;
         partition.lanes.shelve(ticket.lane(), offset, &partition.aside, &mut self.steps);
-        self.writes_within(number, slack(due, self.wall));
+        let slack = match ticket.lane() {
+            Some(_) => slack(due, self.wall),
+            None => slack_alone(due, self.wall),
+        };
+        self.writes_within(number, slack);
         self.take_steps(number);
     }
 

@@ -311,6 +311,9 @@ impl Flow {
     /// Something has to be written to a shelf, and has so much time.
     pub(super) fn writes_within(&mut self, partition: i32, slack: Duration) {
         self.writers.insert(partition);
+        // Who gives it up waits for it.
+        let is_draining = self.partitions.get(partition).is_some_and(|partition| partition.draining);
+        let slack = if self.stopping || is_draining { Duration::ZERO } else { slack };
         self.slack = Some(self.slack.map_or(slack, |least| least.min(slack)));
     }
 
@@ -322,14 +325,28 @@ impl Flow {
     /// What has to be written to the shelves next, in this order.
     pub fn next_append(&mut self) -> Option<(i32, Entry)> {
         while let Some(partition) = self.writers.first().copied() {
-            let entry = self.partitions.aside(partition).and_then(|aside| aside.owner.next_entry());
-            match entry {
-                Some(entry) => return Some((partition, entry)),
-                None => self.writers.remove(&partition),
-            };
+            if let Some(entry) = self.next_append_to(partition) {
+                return Some((partition, entry));
+            }
         }
-        self.slack = None;
         None
+    }
+
+    /// The partitions to whose shelves something may have to be written.
+    pub fn writers(&self) -> impl Iterator<Item = i32> {
+        self.writers.iter().copied()
+    }
+
+    /// What has to be written next to the shelf of this partition.
+    pub fn next_append_to(&mut self, partition: i32) -> Option<Entry> {
+        let entry = self.partitions.aside(partition).and_then(|aside| aside.owner.next_entry());
+        if entry.is_none() {
+            self.writers.remove(&partition);
+        }
+        if self.writers.is_empty() {
+            self.slack = None;
+        }
+        entry
     }
 
     /// An append failed, or nobody knows whether it did.

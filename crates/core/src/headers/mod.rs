@@ -36,6 +36,12 @@ impl Headers {
         self.0.iter()
     }
 
+    /// The bytes of their names and values.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.iter().map(|header| header.name.len() + header.value.as_ref().map_or(0, Bytes::len)).sum()
+    }
+
     /// The values of every header of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a [u8]>> {
         self.0.iter().filter(move |header| header.name == name).map(|header| header.value.as_deref())

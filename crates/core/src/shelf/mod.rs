@@ -19,7 +19,7 @@ mod start;
 pub use closures::Closure;
 pub use entry::{
     Announced, BadEntry, Checkpoint, ClaimId, Closed, Deed, Done, Entry, Identity, Order, Outcome, Stamp,
-    Verdict, Wait,
+    Verdict, Wait, stands_for_itself,
 };
 pub(crate) use fold::is_it;
 pub use fold::{Folded, Shelf};

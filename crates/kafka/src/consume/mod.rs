@@ -34,7 +34,7 @@ use crate::native::{self, Queue};
 use crate::wake::Wake;
 use context::Context;
 use event::Waiting;
-use holding::{Over, Start};
+use holding::{Holding, Over, Start};
 
 /// How long librdkafka's own thread may take to turn to another offset. It waits for no broker.
 const SEEK: Duration = Duration::from_secs(10);
@@ -139,22 +139,26 @@ impl Link {
         })
     }
 
-    /// To our queue before it is fetched and after: when librdkafka stops a partition it ends the lead, and
+    /// To our queue before they are fetched and after: when librdkafka stops a partition it ends the lead, and
     /// may do so as late as just before it starts it again.
-    fn assign(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
+    fn assign(&self, places: &[(i32, i64)]) -> Result<(), KafkaError> {
         let native = self.consumer.client().native_client();
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition_offset(self.topic.as_str(), partition, Offset::Offset(offset))?;
-        self.queue.lead(native, &self.name, partition);
+        let mut list = TopicPartitionList::with_capacity(places.len());
+        for (partition, offset) in places {
+            list.add_partition_offset(self.topic.as_str(), *partition, Offset::Offset(*offset))?;
+            self.queue.lead(native, &self.name, *partition);
+        }
         self.consumer.resume(&list)?;
         self.consumer.incremental_assign(&list)?;
-        self.queue.lead(native, &self.name, partition);
+        for (partition, _) in places {
+            self.queue.lead(native, &self.name, *partition);
+        }
         Ok(())
     }
 
     fn anew(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
         self.consumer.incremental_unassign(&self.consumer.context().list(&[partition]))?;
-        self.assign(partition, offset)
+        self.assign(&[(partition, offset)])
     }
 
     fn seek(&self, partition: i32, offset: i64) -> Result<(), KafkaError> {
@@ -172,8 +176,44 @@ impl Consumer {
     ///
     /// It waits for librdkafka's own thread, not for a broker.
     pub fn begin(&self, partition: i32, offset: i64) -> Result<Turn, Error> {
+        let mut begun = self.begin_all(&[(partition, offset)]);
+        begun.pop().expect("one for each").1
+    }
+
+    /// The same for many at the same time: one that begins after others have begun may have to wait for their fetch.
+    pub fn begin_all(&self, places: &[(i32, i64)]) -> Vec<(i32, Result<Turn, Error>)> {
         let link = &self.link;
         let mut holding = link.consumer.context().holding();
+        let mut fresh = Vec::new();
+        let mut begun: Vec<_> = places
+            .iter()
+            .map(|&(partition, offset)| {
+                (partition, self.begin_one(&mut holding, partition, offset, &mut fresh))
+            })
+            .collect();
+        if fresh.is_empty() || link.assign(&fresh).is_ok() {
+            return begun;
+        }
+        // All or nothing: the one that is refused must not keep the others from beginning.
+        for (partition, offset) in fresh {
+            let Err(source) = link.assign(&[(partition, offset)]) else { continue };
+            holding.unbegin(partition);
+            if let Some((_, turn)) = begun.iter_mut().find(|(of, _)| *of == partition) {
+                *turn = Err(self.not_begun(partition, offset, source));
+            }
+        }
+        begun
+    }
+
+    /// One of them; one that is new to librdkafka is added to those.
+    fn begin_one(
+        &self,
+        holding: &mut Holding,
+        partition: i32,
+        offset: i64,
+        fresh: &mut Vec<(i32, i64)>,
+    ) -> Result<Turn, Error> {
+        let link = &self.link;
         let Some((turn, start)) = holding.begin(partition, offset) else {
             return Err(Error::NotOurs { topic: link.topic.clone(), partition });
         };
@@ -182,16 +222,19 @@ impl Consumer {
             Start::Seek => holding.anew(partition),
             other => other,
         };
-        let begun = match start {
-            Start::Assign => link.assign(partition, offset),
-            Start::Anew => link.anew(partition, offset),
-            Start::Seek | Start::Later => Ok(()),
-        };
-        begun.map_err(|source| {
-            holding.unbegin(partition);
-            Error::Begin { at: Origin { topic: link.topic.clone(), partition, offset }, source }
-        })?;
+        match start {
+            Start::Assign => fresh.push((partition, offset)),
+            Start::Anew => link.anew(partition, offset).map_err(|source| {
+                holding.unbegin(partition);
+                self.not_begun(partition, offset, source)
+            })?,
+            Start::Seek | Start::Later => {}
+        }
         Ok(turn)
+    }
+
+    fn not_begun(&self, partition: i32, offset: i64, source: KafkaError) -> Error {
+        Error::Begin { at: Origin { topic: self.link.topic.clone(), partition, offset }, source }
     }
 
     /// Gives partitions up: nothing more of them comes. Those that the group asked back it gets when all of

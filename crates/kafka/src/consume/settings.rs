@@ -6,6 +6,7 @@ use rdkafka::ClientConfig;
 use redrive_core::Topic;
 
 use crate::Settings;
+use crate::settings::fetch_at_most;
 
 /// Properties that a user cannot set: another value would break a promise.
 ///
@@ -52,9 +53,11 @@ impl ConsumerSettings {
             config.set(*name, *value);
         }
         // While nothing comes this is how often the broker is asked. What comes ends it at once, but a partition
-        // that begins or goes on has to wait for the fetch of the others; a single one has no others.
+        // that begins or goes on has to wait for the fetch of the others; a single one has no others, and waits only
+        // for its own where it begins again further back.
         config.set("fetch.wait.max.ms", if self.partitions == 1 { "2000" } else { "500" });
         self.settings.set_on(&mut config);
+        fetch_at_most(&mut config, FETCH);
         config.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
         config.set("auto.offset.reset", "error").set("group.id", &self.group);
         // With KIP-848 the broker assigns, and librdkafka refuses to be told how.
@@ -75,6 +78,9 @@ pub(crate) fn heartbeat(config: &ClientConfig) -> Duration {
 
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
+/// How many bytes are asked for at once: as in [`DEFAULTS`], no more than a cache holds.
+const FETCH: usize = 4 << 20;
+
 const DEFAULTS: &[(&str, &str)] = &[
     ("isolation.level", "read_committed"),
     ("allow.auto.create.topics", "false"),
@@ -84,7 +90,6 @@ const DEFAULTS: &[(&str, &str)] = &[
     // than a processor's cache holds: what is fetched is soon copied, and to copy what has left the cache
     // costs as much as all the rest. Over a long way, where an answer takes its time, more of both is better.
     ("queued.max.messages.kbytes", "8192"),
-    ("fetch.max.bytes", "4194304"),
     // When the queue was full, a partition is left alone for this long. The default of a second is
     // longer than it takes to empty the queue.
     ("fetch.queue.backoff.ms", "1"),
@@ -106,6 +111,16 @@ mod tests {
         let config = config(&[users, vec![("isolation.level", "read_uncommitted")]].concat());
         assert_eq!(config.get("isolation.level"), Some("read_uncommitted"));
         assert!(RESERVED.iter().all(|name| config.get(name) != Some("theirs")));
+    }
+
+    #[test]
+    fn what_is_asked_for_at_once_holds_the_largest_record() {
+        let asked =
+            |properties: &[(&str, &str)]| config(properties).get("fetch.max.bytes").map(str::to_owned);
+        assert_eq!(asked(&[]).as_deref(), Some("4194304"));
+        assert_eq!(asked(&[("message.max.bytes", "9000000")]).as_deref(), Some("9000000"));
+        let both = [("message.max.bytes", "9000000"), ("fetch.max.bytes", "20000000")];
+        assert_eq!(asked(&both).as_deref(), Some("20000000"));
     }
 
     #[test]

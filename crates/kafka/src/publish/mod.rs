@@ -14,10 +14,10 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, OwnedHeaders};
 use redrive_core::headers::Headers;
 use redrive_core::{Origin, Timestamp, Topic};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{Error, Refusal, Settings};
-use outbox::Place;
+use outbox::{Outbox, Place, Whom};
 
 /// A record on its way to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,13 @@ impl Outgoing {
         self.headers.push(name.into(), Some(value.into()));
         self
     }
+
+    /// The bytes of its key, value and headers.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let length = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+        length(&self.key) + length(&self.value) + self.headers.size()
+    }
 }
 
 /// How records are published.
@@ -80,6 +87,8 @@ pub struct Publishing {
     pub max_message_bytes: Option<usize>,
     /// How long a record may wait for others to go with.
     pub linger: Duration,
+    /// How many bytes go together, unless a topic accepts less.
+    pub batch: usize,
 }
 
 /// What becomes of a record that is not confirmed in time.
@@ -95,7 +104,7 @@ pub enum Late {
 /// What librdkafka accepts at most as its limit.
 const LARGEST: &str = "1000000000";
 
-/// The size of a batch, unless a topic accepts less.
+/// How many bytes go together where nothing else is said.
 const BATCH: usize = 128 * 1_024;
 
 impl Default for Publishing {
@@ -105,6 +114,7 @@ impl Default for Publishing {
             late: Late::GiveUp,
             max_message_bytes: None,
             linger: Duration::from_millis(5),
+            batch: BATCH,
         }
     }
 }
@@ -132,7 +142,7 @@ impl Publishing {
         config.set("message.max.bytes", LARGEST);
         // A batch that is larger than its topic accepts is refused as one, and librdkafka does not split it.
         // Few topics accept less than this; a record that is larger goes alone.
-        let batch = self.max_message_bytes.unwrap_or(BATCH).min(BATCH);
+        let batch = self.max_message_bytes.unwrap_or(BATCH).min(self.batch);
         config.set("batch.size", batch.to_string());
         config
     }
@@ -182,7 +192,7 @@ impl Publisher {
         let (confirm, confirmed) = oneshot::channel();
         // The outbox lives until the answer: what is under way ends with it.
         let Shared { config, brokers, place } = &*self.shared;
-        let outbox = place.put(config, record, confirm);
+        let outbox = place.put(config, std::iter::once((record, Whom::One(confirm))));
         let outbox = outbox.map_err(|source| Error::Client { brokers: brokers.clone(), source });
         async move {
             let outbox = outbox?;
@@ -195,12 +205,54 @@ impl Publisher {
         }
     }
 
+    /// Sends records on their way, now and in this order; which of them were refused, once that is known of all.
+    #[must_use]
+    pub fn publish_all(&self, records: impl IntoIterator<Item = Outgoing>) -> Refusals {
+        let (refuse, refused) = mpsc::unbounded_channel();
+        let Shared { config, brokers, place } = &*self.shared;
+        let (mut topics, mut records) = (Vec::new(), records.into_iter());
+        let mut noted = records.by_ref().map(|record| {
+            topics.push(record.topic.clone());
+            (record, Whom::Many(topics.len() - 1, refuse.clone()))
+        });
+        let outbox = place.put(config, noted.by_ref());
+        if let Err(source) = &outbox {
+            for (number, _) in noted.enumerate() {
+                let _ = refuse.send((number, source.clone()));
+            }
+        }
+        Refusals { topics, brokers: brokers.clone(), refused, outbox: outbox.ok() }
+    }
+
     /// Waits until all that is under way is confirmed or refused, which takes no longer than the timeout
     /// of publishing from the last record on that librdkafka had room for.
     pub async fn flush(&self) {
         if let Some(outbox) = self.shared.place.get() {
             outbox.flushed().await;
         }
+    }
+}
+
+/// Which of some records were refused.
+pub struct Refusals {
+    topics: Vec<Topic>,
+    brokers: String,
+    refused: mpsc::UnboundedReceiver<(usize, KafkaError)>,
+    /// It lives until the last answer: what is under way ends with it.
+    outbox: Option<Arc<Outbox>>,
+}
+
+impl Refusals {
+    /// The number of the next that was refused, and why; `None` once all others are confirmed.
+    pub async fn next(&mut self) -> Option<(usize, Error)> {
+        let (number, source) = self.refused.recv().await?;
+        let error = match &self.outbox {
+            Some(_) => {
+                Error::Publish { topic: self.topics[number].clone(), kind: Refusal::of(&source), source }
+            }
+            None => Error::Client { brokers: self.brokers.clone(), source },
+        };
+        Some((number, error))
     }
 }
 

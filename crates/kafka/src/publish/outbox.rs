@@ -14,7 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use redrive_core::Timestamp;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::warn;
 
 use super::{Outgoing, native};
@@ -36,20 +36,19 @@ const QUIET: u32 = 10;
 pub(crate) struct Place(Mutex<Option<Arc<Outbox>>>);
 
 impl Place {
-    /// Puts a record into the outbox, which is made if there is none. Under the lock: one that is given up has
+    /// Puts records into the outbox, which is made if there is none. Under the lock: one that is given up has
     /// nothing under way, so its records and those of the next are never out of order.
     pub(crate) fn put(
         self: &Arc<Self>,
         config: &ClientConfig,
-        record: Outgoing,
-        confirm: oneshot::Sender<Answer>,
+        records: impl Iterator<Item = (Outgoing, Whom)>,
     ) -> Result<Arc<Outbox>, KafkaError> {
         let mut place = self.lock();
         let outbox = match &*place {
             Some(outbox) => outbox.clone(),
             None => place.insert(Outbox::start(config, Arc::downgrade(self))?).clone(),
         };
-        outbox.put(record, confirm);
+        outbox.put(records);
         Ok(outbox)
     }
 
@@ -95,21 +94,45 @@ struct UnderWay {
     none: Notify,
 }
 
+/// Who wants to know what became of a record.
+pub(crate) enum Whom {
+    /// Somebody who waits for this one.
+    One(oneshot::Sender<Answer>),
+    /// Somebody who waits for several and hears of each that was refused, by its number; of the others only that there is
+    /// nothing more to hear.
+    Many(usize, mpsc::UnboundedSender<(usize, KafkaError)>),
+}
+
+impl Whom {
+    /// Nobody may be waiting for it.
+    fn hear(self, answer: Answer) {
+        match (self, answer) {
+            (Self::One(confirm), answer) => drop(confirm.send(answer)),
+            (Self::Many(number, refused), Err(error)) => drop(refused.send((number, error))),
+            (Self::Many(..), Ok(_)) => {}
+        }
+    }
+}
+
 /// Of each record that is under way: whom to tell.
 pub(crate) struct Ticket {
-    confirm: Option<oneshot::Sender<Answer>>,
+    whom: Option<Whom>,
     under_way: Arc<UnderWay>,
 }
 
 impl Ticket {
-    /// Nobody may be waiting for it.
     fn answer(mut self, answer: Answer) {
-        let _ = self.confirm.take().map(|confirm| confirm.send(answer));
+        if let Some(whom) = self.whom.take() {
+            whom.hear(answer);
+        }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if let Some(whom) = self.whom.take() {
+            whom.hear(Err(cut_off()));
+        }
         if self.under_way.records.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.under_way.none.notify_waiters();
         }
@@ -175,13 +198,15 @@ impl Outbox {
         }
     }
 
-    fn put(&self, record: Outgoing, confirm: oneshot::Sender<Answer>) {
-        self.under_way.records.fetch_add(1, Ordering::SeqCst);
-        self.under_way.ever.fetch_add(1, Ordering::SeqCst);
-        let ticket = Ticket { confirm: Some(confirm), under_way: self.under_way.clone() };
+    fn put(&self, records: impl Iterator<Item = (Outgoing, Whom)>) {
         let mut waiting = self.waiting();
-        waiting.push_back(Waiting { record, ticket });
-        self.send_waiting(&mut waiting);
+        for (record, whom) in records {
+            self.under_way.records.fetch_add(1, Ordering::SeqCst);
+            self.under_way.ever.fetch_add(1, Ordering::SeqCst);
+            let ticket = Ticket { whom: Some(whom), under_way: self.under_way.clone() };
+            waiting.push_back(Waiting { record, ticket });
+            self.send_waiting(&mut waiting);
+        }
     }
 
     /// Under the lock, so that the order of the calls is the order in librdkafka.

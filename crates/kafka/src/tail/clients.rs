@@ -8,6 +8,7 @@ use std::time::Duration;
 use rdkafka::consumer::BaseConsumer;
 use redrive_core::Topic;
 
+use crate::settings::fetch_at_most;
 use crate::{Error, Settings};
 
 /// How often a client's errors are heard, and whether anybody needs it still.
@@ -16,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// About how many partitions a client follows at most. Each question to a broker names all of them, so more
 /// would make every answer dearer.
 const FULL: usize = 64;
+
+/// How many bytes are asked for at once.
+const FETCH: usize = 2 << 20;
 
 /// Tails of one cluster, on few clients.
 #[derive(Clone)]
@@ -66,7 +70,10 @@ impl Tails {
         // librdkafka wants a group even where none is joined.
         config.set("group.id", "redrive-reader").set("enable.auto.commit", "false");
         config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
-        config.set("queued.max.messages.kbytes", "16384").set("fetch.queue.backoff.ms", "10");
+        // Small: what is fetched is soon copied, and a large log is taken over a piece at a time. librdkafka takes as much
+        // again for each record, and its memory is kept once it was used.
+        config.set("queued.max.messages.kbytes", "4096").set("fetch.queue.backoff.ms", "1");
+        fetch_at_most(&mut config, FETCH);
         config.set("fetch.error.backoff.ms", "100");
         // A partition that is added waits for the fetch of the others that is under way, so this should be short;
         // but each costs the broker and us something while nothing happens, so not very short. What is

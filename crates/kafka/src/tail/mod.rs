@@ -14,7 +14,8 @@ use bytes::Bytes;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
-use redrive_core::headers::{Headers, known};
+use redrive_core::headers::{ENTRY, Headers, known};
+use redrive_core::shelf::stands_for_itself;
 use redrive_core::{Origin, Record, Timestamp, Topic};
 use tokio::sync::mpsc;
 
@@ -40,11 +41,21 @@ pub struct Tailed {
     pub what: What,
 }
 
+/// A record as it is followed.
+#[derive(Debug)]
+pub struct Line {
+    /// The record; without its payload if it is an entry of a shelf whose payload waits there: most of what is followed
+    /// are such, and what they say of themselves stands in their headers.
+    pub record: Record,
+    /// How many bytes it has, payload included.
+    pub size: usize,
+}
+
 /// What came.
 #[derive(Debug)]
 pub enum What {
     /// Records, in order.
-    Records(Vec<Record>),
+    Records(Vec<Line>),
     /// What comes next was cut off.
     OutOfRange,
     /// It cannot be read for now.
@@ -179,30 +190,49 @@ impl Link {
                 came.push(Tailed { partition, turn, what });
                 return;
             }
-            let record = record(&self.topic, &message);
+            let line = line(&self.topic, &message);
             match came.last_mut() {
-                Some(Tailed { partition: last, what: What::Records(records), .. }) if *last == partition => {
-                    records.push(record);
+                Some(Tailed { partition: last, what: What::Records(lines), .. }) if *last == partition => {
+                    lines.push(line);
                 }
-                _ => came.push(Tailed { partition, turn, what: What::Records(vec![record]) }),
+                _ => came.push(Tailed { partition, turn, what: What::Records(vec![line]) }),
             }
         });
         (taken, came)
     }
 }
 
+fn line(topic: &Topic, message: &Message<'_>) -> Line {
+    let (mut is_aside, mut size) = (false, length(message.key()) + length(message.value()));
+    message.headers(|name, value| {
+        size += name.len() + length(value);
+        if name == ENTRY {
+            is_aside = value.is_some_and(stands_for_itself);
+        }
+    });
+    let payload = if is_aside { (None, None) } else { (message.key(), message.value()) };
+    Line { record: copied(topic, message, payload), size }
+}
+
 pub(crate) fn record(topic: &Topic, message: &Message<'_>) -> Record {
-    // All of it in one piece of memory.
-    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
-    let mut size = length(message.key()) + length(message.value());
+    copied(topic, message, (message.key(), message.value()))
+}
+
+fn length(bytes: Option<&[u8]>) -> usize {
+    bytes.map_or(0, <[u8]>::len)
+}
+
+/// The message with this key and this value, all of it in one piece of memory.
+fn copied(topic: &Topic, message: &Message<'_>, (key, value): (Option<&[u8]>, Option<&[u8]>)) -> Record {
+    let mut size = length(key) + length(value);
     message.headers(|_, value| size += length(value));
-    let (mut page, mut names) = (Vec::with_capacity(size), Vec::with_capacity(16));
+    let (mut page, mut names) = (Vec::with_capacity(size), Vec::with_capacity(4));
     let mut copy = |bytes: Option<&[u8]>| {
         let from = page.len();
         page.extend_from_slice(bytes?);
         Some(from..page.len())
     };
-    let (key, value) = (copy(message.key()), copy(message.value()));
+    let (key, value) = (copy(key), copy(value));
     message.headers(|name, value| names.push((known(name), copy(value))));
     let page = Bytes::from(page);
     let part = |range: Option<Range<usize>>| range.map(|range| page.slice(range));

@@ -1,5 +1,6 @@
 //! Pauses in force: read when a worker starts, and followed from there on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::Origin;
@@ -29,11 +30,16 @@ pub(crate) enum Known {
 }
 
 /// Reads what is wanted and has it so, for ever.
-pub(crate) async fn follow(settings: Settings, control: Control, known: watch::Sender<Known>) {
+pub(crate) async fn follow(
+    settings: Settings,
+    admin: Arc<Admin>,
+    control: Control,
+    known: watch::Sender<Known>,
+) {
     let clock = Clock::system();
     let (mut tries, mut told) = (0, String::new());
     loop {
-        let wait = match once(&settings, &control, &known).await {
+        let wait = match once(&settings, &admin, &control, &known).await {
             Ok(()) => {
                 tries = 0;
                 told.clear();
@@ -62,10 +68,13 @@ pub(crate) async fn follow(settings: Settings, control: Control, known: watch::S
 }
 
 /// Returns where there is no topic to follow.
-async fn once(settings: &Settings, control: &Control, known: &watch::Sender<Known>) -> Result<(), Error> {
-    let admin = Admin::new(settings)?;
-    let mut pauses = Pauses::read(settings, &admin).await?;
-    drop(admin);
+async fn once(
+    settings: &Settings,
+    admin: &Admin,
+    control: &Control,
+    known: &watch::Sender<Known>,
+) -> Result<(), Error> {
+    let mut pauses = Pauses::read(settings, admin).await?;
     for (topic, group) in control.subscriptions() {
         control.pause(&topic, &group, pauses.of(&topic, &group));
     }

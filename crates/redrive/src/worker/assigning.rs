@@ -1,5 +1,6 @@
 //! Partitions that come and go: where they begin, and how they are given up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::Topic;
@@ -19,6 +20,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// When to look again at a partition that could not begin.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
+/// How long a partition waits for others to begin with.
+const TOGETHER: Duration = Duration::from_millis(250);
+
 /// What is told of a shelf that is empty although the group has run with it.
 const LOST: &str = "its shelf is empty, although the group has run with one: it was deleted or truncated, and what \
                     waited there is gone";
@@ -34,6 +38,16 @@ pub(crate) struct Starting {
     pub(crate) again: Option<Duration>,
 }
 
+/// Partitions that begin together: one that begins later waits until what is being fetched of the others comes, which
+/// may take long where they have nothing new; and so does what is asked about it.
+#[derive(Default)]
+pub(crate) struct Together {
+    /// Each with the offset it begins at.
+    places: BTreeMap<i32, i64>,
+    /// When they begin at the latest.
+    pub(super) at: Option<Duration>,
+}
+
 /// Partitions that the group wants back, all at once.
 pub(crate) struct GivingUp {
     pub(crate) partitions: Vec<i32>,
@@ -41,11 +55,19 @@ pub(crate) struct GivingUp {
     pub(crate) deadline: Duration,
 }
 
+impl Together {
+    fn forget(&mut self, partition: i32) {
+        self.places.remove(&partition);
+        self.at.take_if(|_| self.places.is_empty());
+    }
+}
+
 impl Engine {
     /// Partitions are ours: their shelves say where they are.
     pub(super) fn assigned(&mut self, partitions: Vec<i32>) {
         info!(?partitions, "assigned");
         let now = self.clock.now();
+        self.ours.extend(&partitions);
         for partition in partitions {
             self.take_over(partition, now);
         }
@@ -149,22 +171,46 @@ impl Engine {
         self.troubles.raise(About::Stopped(partition), what, &remedy);
     }
 
-    /// The source of a partition may be read.
+    /// The source of a partition may be read: together with the others that were assigned with it.
     pub(super) fn begin(&mut self, partition: i32, offset: i64, now: Now) {
-        match self.consumer.begin(partition, offset) {
-            Ok(turn) => {
-                info!(partition, offset, "begun");
-                self.starting.remove(&partition);
-                self.troubles.clear(About::Stopped(partition));
-                self.turns.insert(partition, turn);
-                self.saving.begin(partition);
-            }
-            Err(error) if error.group_moved_on() => debug!(partition, %error, "not ours any more"),
-            Err(error) => {
-                let what = chain(&error);
-                self.abandon(partition);
-                self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
-                self.look_later(partition, now.steady.saturating_add(AGAIN));
+        self.starting.remove(&partition);
+        self.turns.insert(partition, None);
+        self.saving.begin(partition);
+        self.together.places.insert(partition, offset);
+        // Nobody turns a clock for it.
+        let wait = if self.clock.is_turned() { Duration::ZERO } else { TOGETHER };
+        self.together.at.get_or_insert(now.steady.saturating_add(wait));
+    }
+
+    /// Whether it is time: all that may begin are there, or the first of them has waited long enough.
+    pub(super) fn begins(&self, now: Now) -> bool {
+        let is_awaited = |partition: &i32| {
+            !self.turns.contains_key(partition) && !self.troubles.has(About::Stopped(*partition))
+        };
+        self.together.at.is_some_and(|at| at <= now.steady || !self.ours.iter().any(is_awaited))
+    }
+
+    /// Has those begin that are there.
+    pub(super) fn begin_gathered(&mut self, now: Now) {
+        if self.together.places.is_empty() {
+            return;
+        }
+        let Together { places, .. } = std::mem::take(&mut self.together);
+        let list: Vec<_> = places.iter().map(|(partition, offset)| (*partition, *offset)).collect();
+        for (partition, begun) in self.consumer.begin_all(&list) {
+            match begun {
+                Ok(turn) => {
+                    info!(partition, offset = places.get(&partition), "begun");
+                    self.troubles.clear(About::Stopped(partition));
+                    self.turns.insert(partition, Some(turn));
+                }
+                Err(error) if error.group_moved_on() => debug!(partition, %error, "not ours any more"),
+                Err(error) => {
+                    let what = chain(&error);
+                    self.abandon(partition);
+                    self.troubles.raise(About::Stopped(partition), what, "it is tried again by itself");
+                    self.look_later(partition, now.steady.saturating_add(AGAIN));
+                }
             }
         }
     }
@@ -181,7 +227,11 @@ impl Engine {
         }
     }
 
+    /// Unless it is not ours any more: an answer that comes after that must not make this member claim what is another's.
     pub(super) fn look_later(&mut self, partition: i32, at: Duration) {
+        if !self.ours.contains(&partition) {
+            return;
+        }
         self.starting.insert(partition, Starting { look: 0, again: Some(at) });
     }
 
@@ -196,12 +246,28 @@ impl Engine {
     pub(super) fn revoked(&mut self, partitions: Vec<i32>, now: Now) {
         info!(?partitions, "revoked");
         for partition in &partitions {
+            self.ours.remove(partition);
             self.starting.remove(partition);
+            self.together.forget(*partition);
             self.flow.drain(*partition);
         }
         let deadline = now.steady.saturating_add(self.spec.settled.settled.drain_timeout);
         self.giving_up.push(GivingUp { partitions, deadline });
         self.saving.hurry(now);
+    }
+
+    /// Partitions may be another's already: what runs of them is cut off.
+    pub(super) fn lost(&mut self, partitions: &[i32]) {
+        warn!(?partitions, "partitions were lost: what runs is cut off, nothing is committed");
+        for partition in partitions {
+            self.ours.remove(partition);
+            self.abandon(*partition);
+        }
+        // They may be ours again before the rest is given up.
+        for giving_up in &mut self.giving_up {
+            giving_up.partitions.retain(|partition| !partitions.contains(partition));
+        }
+        self.giving_up.retain(|giving_up| !giving_up.partitions.is_empty());
     }
 
     /// Gives up what is drained and saved, or has had its time.
@@ -239,6 +305,7 @@ impl Engine {
     /// Forgets a partition and cuts off what still runs of it.
     pub(super) fn abandon(&mut self, partition: i32) {
         self.starting.remove(&partition);
+        self.together.forget(partition);
         self.turns.remove(&partition);
         let now = self.clock.now();
         let running = self.flow.abandon(partition);

@@ -1,6 +1,6 @@
 //! The loop of one subscription: asks the flow what to do, does it, and tells it what came of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use super::assigning::{GivingUp, Starting};
+use super::assigning::{GivingUp, Starting, Together};
 use super::attempts::{Attempts, Done};
 use super::burying::Burials;
 use super::clearing::Clearing;
@@ -74,10 +74,14 @@ pub(crate) struct Engine {
     pub(super) undecodable: Undecodable,
     pub(super) damaged: Damaged,
     pub(super) clearing: Clearing,
-    /// The partitions that run, each with the turn its records carry.
-    pub(super) turns: BTreeMap<i32, Turn>,
+    /// The partitions that the group gave us and neither asked back nor took away.
+    pub(super) ours: BTreeSet<i32>,
+    /// The partitions that run, each with the turn its records carry once they are read.
+    pub(super) turns: BTreeMap<i32, Option<Turn>>,
     /// Assigned partitions that have not begun, and when to look again.
     pub(super) starting: HashMap<i32, Starting>,
+    /// Assigned partitions that are about to begin.
+    pub(super) together: Together,
     /// Looks at where partitions begin, so far.
     pub(super) looks: u64,
     pub(super) giving_up: Vec<GivingUp>,
@@ -170,8 +174,10 @@ impl Engine {
             attempts,
             burials: Burials::default(),
             saving,
+            ours: BTreeSet::new(),
             turns: BTreeMap::new(),
             starting: HashMap::new(),
+            together: Together::default(),
             looks: 0,
             giving_up: Vec::new(),
             troubles: Troubles::default(),
@@ -226,7 +232,10 @@ impl Engine {
                 () = &mut wish => Woken::Wish,
                 _ = &mut stop, if !stopping => Woken::Stop,
             };
-            self.is_still &= matches!(woken, Woken::Time);
+            if !matches!(woken, Woken::Time) {
+                self.is_still = false;
+                self.hurry_to_leave();
+            }
             match woken {
                 Woken::News(news) => {
                     // Whoever else is about to end an attempt does so first: one look at all of them costs
@@ -316,6 +325,9 @@ impl Engine {
                 is_settled &= matches!(action, Action::Handle(_));
                 self.act(action, now);
             }
+            if self.begins(now) {
+                self.begin_gathered(now);
+            }
             self.append();
             self.pick();
             self.pick_originals(now);
@@ -334,7 +346,10 @@ impl Engine {
         match action {
             Action::Handle(attempt) => self.attempts.start(attempt),
             Action::Bury(id) => self.bury(id, now),
-            Action::Pause(partition) => self.ease(partition, "pause", Consumer::pause),
+            Action::Pause(partition) => {
+                self.begin_gathered(now);
+                self.ease(partition, "pause", Consumer::pause);
+            }
             Action::Resume(partition) => self.ease(partition, "resume", Consumer::resume),
             Action::Claim { partition, entry } => self.claim(partition, &entry),
             Action::Prove { partition, claim, at } => self.prove(partition, claim, at),
@@ -388,13 +403,8 @@ impl Engine {
             }
             Event::Assigned(partitions) => self.assigned(partitions),
             Event::Revoked(partitions) => self.revoked(partitions, now),
-            Event::Lost(partitions) => {
-                warn!(?partitions, "partitions were lost: what runs is cut off, nothing is committed");
-                for partition in partitions {
-                    self.abandon(partition);
-                }
-            }
-            Event::OutOfRange { partition, turn } if self.turns.get(&partition) == Some(&turn) => {
+            Event::Lost(partitions) => self.lost(&partitions),
+            Event::OutOfRange { partition, turn } if self.turns.get(&partition) == Some(&Some(turn)) => {
                 self.out_of_range(partition, now);
             }
             Event::OutOfRange { .. } => {}
@@ -412,7 +422,7 @@ impl Engine {
 
     pub(super) fn records(&mut self, batch: Batch) {
         // Of an earlier turn: it was delivered before the partition began where it is now.
-        if self.turns.get(&batch.partition) == Some(&batch.turn) {
+        if self.turns.get(&batch.partition) == Some(&Some(batch.turn)) {
             for record in batch.records {
                 self.arrive(record);
             }
@@ -470,6 +480,7 @@ impl Engine {
     fn begin_to_stop(&mut self) {
         let now = self.clock.now();
         info!("stopping: nothing new starts, what runs may end");
+        self.together = Together::default();
         self.stopping = Some(now.steady.saturating_add(self.spec.settled.settled.drain_timeout));
         self.saving.hurry(now);
         self.flow.stop();
@@ -500,6 +511,7 @@ impl Engine {
             self.watch.next_wake().filter(|_| self.stopping.is_none()),
             self.saving.next_wake(&self.flow, self.is_stopping() || !self.giving_up.is_empty(), now),
             self.next_deadline(),
+            self.together.at,
             self.starting.values().filter_map(|starting| starting.again).min(),
             self.stopping,
         ];

@@ -286,6 +286,7 @@ impl Start {
             handler: settled.handler_name.clone(),
             by_origin: letters.is_some_and(topics::is_compacted),
         };
+        let shelf = ready.found.topics.get(&settled.settled.shelf);
         let prefix = topics::transactional_prefix(&settled.settled);
         let source = ready.found.topics.get(&settled.settled.topic);
         let spec = Spec {
@@ -293,7 +294,8 @@ impl Start {
             topic_id: source.and_then(|topic| topic.id),
             partitions: source.map_or(0, |topic| topic.partitions),
             originals: source.and_then(topics::originals),
-            max_message_bytes: letters.and_then(max_message_bytes),
+            // Batches go to either.
+            max_message_bytes: [letters, shelf].into_iter().flatten().filter_map(max_message_bytes).min(),
             settled,
             writer,
             accept_loss: self.accept_loss,
@@ -347,7 +349,12 @@ impl Running {
         let control = Control { wishes: Arc::new(wishes) };
         let (knowing, known) = watch::channel(if start.heeds_pauses { Known::NotYet } else { Known::Yes });
         let following = start.heeds_pauses.then(|| {
-            let follow = pauses::follow(start.cluster.settings().clone(), control.clone(), knowing);
+            let follow = pauses::follow(
+                start.cluster.settings().clone(),
+                start.admin.clone(),
+                control.clone(),
+                knowing,
+            );
             tokio::spawn(follow).abort_handle()
         });
         let (stop, cluster) = (start.stop.clone(), start.cluster.clone());

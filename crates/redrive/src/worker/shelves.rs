@@ -8,8 +8,8 @@ use redrive_core::flow::{Now, Smaller};
 use redrive_core::shelf::{BadEntry, ClaimId, Entry, Stamp, Wait};
 use redrive_core::{Origin, Record, Topic};
 use redrive_kafka::{
-    Error as KafkaError, Mark, Outgoing, Picked, Picker, Publisher, Publishing, Refusal, Settings, Tail,
-    Tailed, What,
+    Error as KafkaError, Line, Mark, Outgoing, Picked, Picker, Publisher, Publishing, Refusal, Settings,
+    Tail, Tailed, What,
 };
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -29,6 +29,15 @@ const FAR: i64 = 5_000;
 /// How long entries wait for others to go with while some are on their way: a broker takes few large batches for less
 /// than many small ones.
 const GATHER: Duration = Duration::from_millis(4);
+
+/// The most bytes of a batch.
+const BATCH: usize = 512 * 1_024;
+
+/// About how many bytes of one partition are sent at once: a batch, unless the topic accepts less.
+const PORTION: usize = BATCH / 8 * 7;
+
+/// The most entries that are sent at once: making them takes a few milliseconds, in which nothing else is done.
+const HANDFUL: usize = 4_000;
 
 /// How long an entry of ours may take to be read back before another is timed instead.
 const TIMED: Duration = Duration::from_secs(1);
@@ -60,10 +69,13 @@ pub(crate) struct Shelves {
     spotless: HashSet<i32>,
     /// By partition: an entry of ours that is on its way, and when it was sent.
     sent: HashMap<i32, (ClaimId, u64, Duration)>,
-    /// Handfuls of entries that are on their way.
-    under_way: usize,
+    /// Partitions with entries on their way. librdkafka sends one batch of a partition at a time, and spins while it has
+    /// more: that waits here until the batch is confirmed, or late.
+    under_way: HashSet<i32>,
     /// When entries that wait for others are sent.
     gathered: Option<Duration>,
+    /// The partition that had its turn last: the others come first.
+    last_sent: i32,
 }
 
 /// What became of what was asked of the shelf.
@@ -81,7 +93,7 @@ pub(crate) enum Shelved {
     },
     /// Entries were confirmed.
     Appended {
-        partitions: BTreeSet<i32>,
+        partition: i32,
     },
     /// One was not.
     AppendFailed {
@@ -92,7 +104,7 @@ pub(crate) enum Shelved {
     },
     /// Entries take long to be confirmed.
     Late {
-        partitions: BTreeSet<i32>,
+        partition: i32,
     },
     /// Entries were read back.
     Picked {
@@ -165,8 +177,9 @@ impl Shelves {
             stuck: HashSet::new(),
             spotless: HashSet::new(),
             sent: HashMap::new(),
-            under_way: 0,
+            under_way: HashSet::new(),
             gathered: None,
+            last_sent: -1,
         })
     }
 
@@ -178,7 +191,7 @@ impl Shelves {
 
     /// Whether entries are sent now that have so much time: one that has none at once, if it is alone.
     fn sends(&mut self, slack: Duration, now: Duration) -> bool {
-        let slack = if self.under_way == 0 { slack } else { slack.max(GATHER) };
+        let slack = if self.under_way.is_empty() { slack } else { slack.max(GATHER) };
         let at = now.saturating_add(slack);
         now >= *self.gathered.insert(self.gathered.map_or(at, |gathered| gathered.min(at)))
     }
@@ -198,6 +211,7 @@ impl Shelves {
         self.stuck.remove(&partition);
         self.sent.remove(&partition);
         self.spotless.remove(&partition);
+        self.under_way.remove(&partition);
     }
 
     /// Which following of a partition this is.
@@ -276,25 +290,19 @@ impl Engine {
         if is_spotless {
             self.shelves.spotless.insert(partition);
         }
-        let is_asked_back = self.giving_up.iter().any(|giving_up| giving_up.partitions.contains(&partition));
-        if !is_asked_back && !self.is_stopping() {
+        if !self.is_stopping() {
             self.look_later(partition, now.steady);
         }
     }
 
     /// What was read of the shelves.
     pub(super) fn tailed(&mut self, all: Vec<Tailed>) {
-        if self.is_stopping() || !self.giving_up.is_empty() {
-            // What was just read back may be all that was missing.
-            let now = self.clock.now();
-            self.saving.hurry(now);
-        }
         for Tailed { partition, turn, what } in all {
             if self.shelves.turns.get(&partition) != Some(&turn) {
                 continue;
             }
             match what {
-                What::Records(records) => self.entries(partition, turn, records),
+                What::Records(lines) => self.entries(partition, turn, lines),
                 What::OutOfRange => {
                     let now = self.clock.now();
                     self.take_over_again(partition, "its log was cut meanwhile", now);
@@ -308,17 +316,17 @@ impl Engine {
         }
     }
 
-    fn entries(&mut self, partition: i32, turn: u64, records: Vec<Record>) {
-        if let Some(written) = records.last().and_then(|record| record.timestamp) {
+    fn entries(&mut self, partition: i32, turn: u64, lines: Vec<Line>) {
+        if let Some(written) = lines.last().and_then(|line| line.record.timestamp) {
             self.clock.heard(written, None);
         }
         let now = self.clock.now();
-        self.tally.entries_read += records.len() as u64;
+        self.tally.entries_read += lines.len() as u64;
         if !self.is_shelf_stuck(partition) {
             self.troubles.clear(About::Shelf(partition));
         }
-        for record in records {
-            let size = u32::try_from(record.size() + FRAME).unwrap_or(u32::MAX);
+        for Line { record, size } in lines {
+            let size = u32::try_from(size + FRAME).unwrap_or(u32::MAX);
             // What we wrote ourselves need not be read.
             let entry = Entry::brief_unless(&record, |stamp| self.flow.expected(partition, stamp));
             if let Ok(entry) = &entry
@@ -405,7 +413,14 @@ impl Engine {
 
     /// Writes what the flow has for the shelves; under exactly-once the transactions do.
     pub(super) fn append(&mut self) {
-        let Some(slack) = self.flow.slack().filter(|_| !self.saving.is_transactional()) else { return };
+        if self.saving.is_transactional() {
+            return;
+        }
+        let is_free = self.flow.writers().any(|partition| !self.shelves.under_way.contains(&partition));
+        let Some(slack) = self.flow.slack().filter(|_| is_free) else {
+            self.shelves.gathered = None;
+            return;
+        };
         // Nobody turns a clock for it.
         let slack = if self.clock.is_turned() { Duration::ZERO } else { slack };
         let now = self.clock.now().steady;
@@ -413,37 +428,66 @@ impl Engine {
             return;
         }
         self.shelves.gathered = None;
-        let mut sent = Vec::new();
-        while let Some((partition, entry)) = self.flow.next_append() {
-            let Some(stamp) = entry.stamp() else { continue };
+        let mut room = HANDFUL;
+        for partition in self.writers_in_turn() {
+            room -= self.append_to(partition, room, now);
+            if room == 0 {
+                // The rest goes in the next round, after a look at what else there is.
+                self.shelves.gathered = Some(now);
+                return;
+            }
+            self.shelves.last_sent = partition;
+        }
+    }
+
+    /// Writes a portion of what the flow has for one of them, and no more entries than there is room for. Says how many.
+    fn append_to(&mut self, partition: i32, room: usize, now: Duration) -> usize {
+        let (mut sent, mut bytes, publisher) = (Vec::new(), 0, self.shelves.publisher.clone());
+        let mut next = || {
+            if sent.len() == room || bytes >= PORTION {
+                return None;
+            }
+            let entry = self.flow.next_append_to(partition)?;
+            let stamp = entry.stamp()?;
             self.shelves.time(partition, stamp, now);
+            sent.push(stamp);
             let outgoing = self.shelves.outgoing(partition, &entry);
-            sent.push((partition, stamp, self.shelves.publisher.publish(outgoing)));
-        }
-        if sent.is_empty() {
-            return;
-        }
-        self.shelves.under_way += 1;
+            bytes += outgoing.size() + FRAME;
+            Some(outgoing)
+        };
+        let Some(first) = next() else { return 0 };
+        // Each is on its way before the next is made: what it takes meanwhile is used again and again.
+        let mut refused = publisher.publish_all(std::iter::once(first).chain(std::iter::from_fn(next)));
+        let count = sent.len();
+        self.shelves.under_way.insert(partition);
         let (news, clock) = (self.news.clone(), self.clock.clone());
         let timeout = self.spec.settled.settled.publish_timeout;
         tokio::spawn(async move {
-            let partitions: BTreeSet<i32> = sent.iter().map(|(partition, ..)| *partition).collect();
             let late = {
-                let (news, partitions) = (news.clone(), partitions.clone());
+                let news = news.clone();
                 tokio::spawn(async move {
                     clock.sleep(timeout).await;
-                    let _ = news.send(News::Shelved(Shelved::Late { partitions }));
+                    let _ = news.send(News::Shelved(Shelved::Late { partition }));
                 })
             };
-            for (partition, stamp, published) in sent {
-                if let Err(error) = published.await {
-                    let (claim, seq) = (stamp.claim, stamp.seq);
-                    let _ = news.send(News::Shelved(Shelved::AppendFailed { partition, claim, seq, error }));
-                }
+            while let Some((number, error)) = refused.next().await {
+                let Stamp { claim, seq, .. } = sent[number];
+                let _ = news.send(News::Shelved(Shelved::AppendFailed { partition, claim, seq, error }));
             }
             late.abort();
-            let _ = news.send(News::Shelved(Shelved::Appended { partitions }));
+            let _ = news.send(News::Shelved(Shelved::Appended { partition }));
         });
+        count
+    }
+
+    /// The partitions to whose shelves something may have to be written and nothing is on its way, those first whose turn
+    /// it is.
+    fn writers_in_turn(&self) -> Vec<i32> {
+        let last = self.shelves.last_sent;
+        let free = self.flow.writers().filter(|partition| !self.shelves.under_way.contains(partition));
+        let (before, mut all): (Vec<_>, Vec<_>) = free.partition(|partition| *partition <= last);
+        all.extend(before);
+        all
     }
 
     /// An entry has to be read back.
@@ -565,6 +609,9 @@ impl Engine {
     }
 
     fn cleared(&mut self, partition: i32, result: Result<(), KafkaError>, now: Now) {
+        if !self.ours.contains(&partition) {
+            return;
+        }
         if let Err(error) = result {
             let what = format!("the shelf of partition {partition} cannot be cleared: {}", chain(&error));
             let remedy = "allow this user to delete records of it: redrive acls";
@@ -581,6 +628,8 @@ impl Engine {
     /// Something came of what was asked of a shelf.
     pub(super) fn shelved(&mut self, shelved: Shelved, now: Now) {
         match shelved {
+            // Lost, or given up, meanwhile: it is nothing to us any more.
+            Shelved::ClaimFailed { partition, .. } if self.flow.phase(partition).is_none() => {}
             Shelved::ClaimFailed { partition, claim, error } => {
                 let tries = self.shelves.tries.entry(partition).or_default();
                 *tries += 1;
@@ -593,11 +642,9 @@ impl Engine {
                 self.shelves.tries.remove(&partition);
                 self.flow.proven(partition, claim, now);
             }
-            Shelved::Appended { partitions } => {
-                self.shelves.under_way -= 1;
-                for partition in partitions {
-                    self.written(partition);
-                }
+            Shelved::Appended { partition } => {
+                self.shelves.under_way.remove(&partition);
+                self.written(partition);
             }
             Shelved::AppendFailed { partition, claim, seq, error }
                 if is_too_large(&error) && self.is_smaller(partition, claim, seq) => {}
@@ -612,12 +659,10 @@ impl Engine {
                     self.renew_shelf_publisher();
                 }
             }
-            Shelved::Late { partitions } => {
-                let late = Publisher::late(self.shelves.topic.clone());
-                for partition in partitions {
-                    self.shelves.stuck.insert(partition);
-                    self.unwritten(partition, &late);
-                }
+            Shelved::Late { partition } => {
+                self.shelves.under_way.remove(&partition);
+                self.shelves.stuck.insert(partition);
+                self.unwritten(partition, &Publisher::late(self.shelves.topic.clone()));
             }
             Shelved::Picked { partition, turn, asked, result } => {
                 self.shelves.is_picking = false;
@@ -770,7 +815,9 @@ fn read_back(records: Vec<Record>) -> Vec<Back> {
     back.collect()
 }
 
-/// Entries wait less for each other than letters do: their records are held up by it.
+/// Entries wait less for each other than letters do: their records are held up by it. Not less than a millisecond, for
+/// which librdkafka would spin; and where many are set aside they go in large batches, as it spins while as many batches
+/// of a partition as it allows are under way.
 pub(super) fn shelf_publishing(publishing: &Publishing) -> Publishing {
-    Publishing { linger: Duration::from_micros(500), ..publishing.clone() }
+    Publishing { linger: Duration::from_millis(1), batch: BATCH, ..publishing.clone() }
 }

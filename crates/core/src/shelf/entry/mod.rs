@@ -286,19 +286,31 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn read(record: &'a Record) -> Result<Self, BadEntry> {
         let mut words = Words(Some(record.headers.text(ENTRY).ok_or(BadEntry::Foreign)?));
-        let version = words.next().unwrap_or_default();
-        let (version, ignorable) = match version.strip_suffix('?') {
-            Some(version) => (version, true),
-            None => (version, false),
-        };
-        let version: u32 = version.parse().map_err(|_| BadEntry::Foreign)?;
-        let kind = words.next();
+        let (version, ignorable, kind) = opening(&mut words).ok_or(BadEntry::Foreign)?;
         if kind.is_none() && version <= VERSION {
             return Err(BadEntry::Foreign);
         }
         let stamp = Stamp::read(&mut words).filter(|_| version <= VERSION && words.next().is_none());
         Ok(Self { version, ignorable, kind: kind.unwrap_or_default(), stamp })
     }
+}
+
+/// Whether the header of an entry says that it is a record that waits: what the log has to know of it stands in its
+/// headers, and its key and value are needed only when it is handled.
+#[must_use]
+pub fn stands_for_itself(header: &[u8]) -> bool {
+    let opening = std::str::from_utf8(header).ok().and_then(|text| opening(&mut Words(Some(text))));
+    matches!(opening, Some((..=VERSION, _, Some("wait"))))
+}
+
+/// What the header of an entry begins with: its version, whether it may be skipped, and its kind.
+fn opening<'a>(words: &mut Words<'a>) -> Option<(u32, bool, Option<&'a str>)> {
+    let version = words.next()?;
+    let (version, ignorable) = match version.strip_suffix('?') {
+        Some(version) => (version, true),
+        None => (version, false),
+    };
+    Some((version.parse().ok()?, ignorable, words.next()))
 }
 
 /// What stands between spaces. The words are short: looking at each byte costs less than a search that is made for

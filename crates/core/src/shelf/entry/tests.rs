@@ -268,3 +268,16 @@ fn a_pointer_carries_no_payload() {
     let Ok(Entry::Wait(_, wait)) = Entry::read(&delivered(written)) else { panic!("it is a wait") };
     assert!(wait.is_pointer() && wait.lane().is_some() && wait.record.at.offset == 7);
 }
+
+#[test]
+fn only_what_waits_stands_for_itself() {
+    for header in ["1 wait 00000000000000ff-3 7 9", "1 wait", "1? wait x"] {
+        assert!(stands_for_itself(header.as_bytes()), "{header}");
+    }
+    // What this program does not know it reads whole.
+    for header in
+        ["2 wait 00000000000000ff-3 7 9", "1 replay", "1 claim a 1 1", "1", "", "wait", "1  wait", "\u{fffd}"]
+    {
+        assert!(!stands_for_itself(header.as_bytes()), "{header}");
+    }
+}

@@ -143,7 +143,7 @@ impl Wait {
             (name, header.value.clone())
         });
         let mut headers: Headers = users.collect();
-        let mut trail = Vec::with_capacity(1_024);
+        let mut trail = Vec::with_capacity(512);
         self.trail.pack(&self.record, &mut trail);
         headers.push(TRAIL, Some(Bytes::from(trail)));
         let (key, value) = match self.is_pointer() {
