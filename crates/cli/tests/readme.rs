@@ -18,6 +18,9 @@ fn blocks(language: &str) -> Vec<&'static str> {
 /// Between the two steps of a person who waits until everything is there.
 const WAIT: &str = "i=0; until [ \"$(grep -c attempt out)\" -ge 12 ] || [ $i -ge 300 ]; do i=$((i+1)); sleep 0.1; done\nsleep 1.5\n";
 
+/// Before the first record: one that meets nobody is tried again, and that is printed.
+const LISTENS: &str = "i=0; until curl -s -o /dev/null http://127.0.0.1:9001/ || [ $i -ge 300 ]; do i=$((i+1)); sleep 0.1; done\n";
+
 /// A network of its own, where the system allows one: the ports of the README may be taken here.
 fn shell(folder: &Path) -> Command {
     let apart = ["-rn", "sh", "-c", "ip link set lo up"];
@@ -54,7 +57,8 @@ fn the_section_in_any_language_does_what_it_says() {
     assert!(python.lines().count() <= 15 && toml.lines().count() <= 12, "it is short");
     fs::write(folder.path().join("endpoint.py"), python).unwrap();
     fs::write(folder.path().join("redrive.toml"), toml).unwrap();
-    fs::write(folder.path().join("steps.sh"), format!("{start}{WAIT}{look}")).unwrap();
+    let (endpoint, run) = start.split_at(start.find("redrive run &\n").expect("the program is started"));
+    fs::write(folder.path().join("steps.sh"), format!("{endpoint}{LISTENS}{run}{WAIT}{look}")).unwrap();
     let mut shell = shell(folder.path()).process_group(0).spawn().unwrap();
     let ran = shell.wait().unwrap();
     // What it started goes on behind it, in its group.

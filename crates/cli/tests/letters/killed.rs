@@ -41,7 +41,7 @@ async fn killed_again_and_again(cluster: Cluster) {
     let seed = RandomState::new().build_hasher().finish();
     eprintln!("seed {seed}");
     let chosen = ["dlq", "replay", "--letters", &letters, "--topic", &source, "--all"];
-    let how = ["--to", "origin", "--rate", "800/s", "--reason", "fixed", "--yes"];
+    let how = ["--to", "origin", "--rate", "400/s", "--reason", "fixed", "--yes"];
     let begin = [&chosen[..], &how].concat();
     let (mut job, mut sent) = (None, 0);
     for kill in 0..KILLS {

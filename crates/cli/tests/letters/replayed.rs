@@ -31,7 +31,7 @@ async fn who_asks_for_letters_that_a_job_has_is_told_which_whose_and_how_it_stan
     let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
     let folder = folder.path();
     put(&cluster, 400).await;
-    let slow = ["dlq", "replay", "--all", "--rate", "20/s", "--reason", "x", "--yes"];
+    let slow = ["dlq", "replay", "--all", "--rate", "5/s", "--reason", "x", "--yes"];
     let first = start(&cluster, folder, &slow);
     let id = job(&cluster).await;
     let (code, _, said) = told(&run(&cluster, folder, &slow).await);

@@ -65,7 +65,7 @@ async fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
     let (cluster, folder) = (cluster().await, tempfile::tempdir().unwrap());
     let folder = folder.path();
     put(&cluster, 2_000).await;
-    let slow = ["dlq", "replay", "--all", "--rate", "200/s", "--reason", "x", "--yes"];
+    let slow = ["dlq", "replay", "--all", "--rate", "50/s", "--reason", "x", "--yes"];
     let job = async {
         loop {
             let state = Followed::read(cluster.settings()).await.unwrap().state;
@@ -74,6 +74,8 @@ async fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
             }
         }
     };
+    // It ends as soon as another process goes on.
+    let fenced_off = tokio::sync::Notify::new();
     let operating = async {
         let id = job.await;
         let (code, data, said) =
@@ -82,14 +84,26 @@ async fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
         // This process takes it over; the other is fenced off and says so.
         let resume = ["replay", "resume", &id];
         let resumed = run(&cluster, folder, &resume);
+        let upto = async || {
+            let state = Followed::read(cluster.settings()).await.unwrap().state;
+            state.job(&id.parse().unwrap()).unwrap().mark.upto
+        };
         let cancelled = async {
-            redrive::Clock::system().sleep(std::time::Duration::from_secs(4)).await;
+            fenced_off.notified().await;
+            let (before, clock) = (upto().await, redrive::Clock::system());
+            while upto().await == before {
+                assert!(clock.now().steady < std::time::Duration::from_secs(30), "nothing more is sent");
+            }
             run(&cluster, folder, &["replay", "cancel", &id, "--reason", "enough"]).await
         };
         let (resumed, cancelled) = tokio::join!(resumed, cancelled);
         (told(&resumed), told(&cancelled), id)
     };
-    let running = run(&cluster, folder, &slow);
+    let running = async {
+        let first = run(&cluster, folder, &slow).await;
+        fenced_off.notify_one();
+        first
+    };
     let (first, (resumed, cancelled, id)) = tokio::join!(running, operating);
     let first = told(&first);
     assert!(first.0 == 3 && first.2.contains("another process goes on"), "{first:?}");

@@ -37,7 +37,8 @@ async fn an_endpoint_that_never_answers_does_not_slow_another_subscription() {
     let sent = clock.now().steady;
     until("all are handled", || process.subscription("fast")["totals"]["handled"] == RECORDS).await;
     let behind = clock.now().steady - sent;
-    assert!(behind < Duration::from_secs(5), "{behind:?} after they were sent in {:?}", sent - began);
+    // The one that is stuck takes thirty for each of its attempts.
+    assert!(behind < Duration::from_secs(20), "{behind:?} after they were sent in {:?}", sent - began);
     assert_eq!(process.subscription("stuck")["totals"]["handled"], 0);
     process.stop().await;
 }

@@ -14,7 +14,7 @@ async fn a_pause_holds_on_every_instance_and_across_restarts() {
     stage.topic("orders", 2).await;
     // What is not ready waits on the shelf, which has to wait, too.
     let endpoint = Endpoint::new(|asked| if asked.body == "0" && asked.attempt == 1 { 425 } else { 200 });
-    let more = "name = \"bills\"\nretry.not-ready = \"list(5s x9)\"";
+    let more = "name = \"bills\"\nretry.not-ready = \"list(15s x9)\"";
     let config = format!("{}{}", stage.head(), subscription("orders", "billing", &endpoint.url, more));
     let first = Process::start(stage.folder.path(), &config).await;
     first.until_assigned("orders").await;
@@ -34,7 +34,7 @@ async fn a_pause_holds_on_every_instance_and_across_restarts() {
     }
     stage.send_many("orders", 1..50, 10).await;
     // Longer than what is shelved has to wait.
-    Clock::system().sleep(Duration::from_secs(6)).await;
+    Clock::system().sleep(Duration::from_secs(16)).await;
     assert_eq!(endpoint.count(), 1, "nothing starts");
 
     second.stop().await;

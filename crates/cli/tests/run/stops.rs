@@ -113,8 +113,9 @@ open('ended', 'w').write('its input came to its end')
     let folder = stage.folder.path().display();
     // SIGTERM would end it before it wrote anything.
     let command = "trap '' TERM; exec python3 handler.py";
-    let more =
-        format!("handler.command = {{ argv = [\"sh\", \"-c\", \"{command}\"], directory = \"{folder}\" }}\n");
+    let more = format!(
+        "handler.command = {{ argv = [\"sh\", \"-c\", \"{command}\"], directory = \"{folder}\", stop-timeout = \"30s\" }}\n"
+    );
     let one = subscription("orders", "g", "", &more).replace("handler.http.url = \"\"\n", "");
     let process = Process::start(stage.folder.path(), &format!("{}{one}", stage.head())).await;
     process.until_assigned("orders").await;

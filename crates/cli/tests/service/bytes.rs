@@ -16,7 +16,7 @@ async fn bytes_and_headers_are_identical_in_each_call_across_a_crash_and_in_the_
     let python = Python::new(
         &json!({ "*": [{ "status": 500 }, { "status": 425 }, { "status": 500 }, { "status": 422 }] }),
     );
-    let more = "retry.transient = \"list(10ms x3)\"\nretry.not-ready = \"list(3s x3)\"";
+    let more = "retry.transient = \"list(10ms x3)\"\nretry.not-ready = \"list(10s x3)\"";
     let config = place.config(&[("group.instance.id", "one")], &python.url(), more);
     let process = Process::start(place.folder(), &config).await;
     process.until_ready().await;

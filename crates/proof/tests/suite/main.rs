@@ -4,6 +4,7 @@
 //! Kafka: `-- ::embedded` or `-- ::kafka` runs one kind. The tests mostly wait, so they wait together.
 
 mod calls;
+mod claims;
 mod crashes;
 mod exactly_once;
 mod faults;

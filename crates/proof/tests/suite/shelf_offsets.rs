@@ -17,8 +17,8 @@ async fn a_group_whose_offsets_are_gone_goes_on_where_it_was(place: Place) {
     worker.stop_well().await;
     // Whoever left counts as a member until the broker has heard of it.
     until("nobody is in the group", async || {
-        delete_group(&place.cluster, &place.group).await;
-        (place.committed(1).await == [None]).then_some(())
+        let is_deleted = delete_group(&place.cluster, &place.group).await;
+        (is_deleted && place.committed(1).await == [None]).then_some(())
     })
     .await;
     let while_away = place.send([("a", "ok"), ("b", "ok")]).await;
@@ -78,7 +78,7 @@ const WAITING: [i64; 3] = [1, 5, 11];
 /// Twenty records, three of which wait for a while; the others are done.
 async fn some_wait(place: &Place) -> (Vec<Sent>, Subject) {
     place.topics(1).await;
-    let value = |n: i64| if WAITING.contains(&n) { "later:1:6000" } else { "ok" };
+    let value = |n: i64| if WAITING.contains(&n) { "later:1:15000" } else { "ok" };
     let sent = place.send((0..20).map(|n| (format!("key-{n}"), value(n)))).await;
     let worker = worker_of(place);
     place.until_done(sent.len() - WAITING.len()).await;

@@ -4,7 +4,7 @@ The script maps a record's value, or its beginning up to a colon, to a list of a
 ever; "*" is for all others. An answer: {"status": 200, "headers": {...}, "body": "...", "delay": seconds, "date": seconds}.
 Each request is told on stdout as a line of JSON, with everything that came, and so is each answer before it is sent.
 """
-import base64, email.utils, hashlib, hmac, json, socketserver, sys, threading, time
+import base64, hashlib, hmac, json, socketserver, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 place, script = sys.argv[1], json.loads(sys.argv[2])
@@ -42,12 +42,14 @@ class Endpoint(BaseHTTPRequestHandler):
         self.answer(answer)
 
     def answer(self, answer):
-        body = answer.get("body", "").encode()
-        self.send_response(answer.get("status", 200))
+        body, now = answer.get("body", "").encode(), time.time()
+        self.send_response_only(answer.get("status", 200))
+        # The same moment for both: a second that ends between them would make the wait a second longer.
+        self.send_header("date", self.date_time_string(now))
         for name, text in answer.get("headers", {}).items():
             self.send_header(name, text)
         if answer.get("date"):
-            self.send_header("retry-after", email.utils.formatdate(time.time() + answer["date"], usegmt=True))
+            self.send_header("retry-after", self.date_time_string(now + answer["date"]))
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
