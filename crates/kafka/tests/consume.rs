@@ -349,3 +349,38 @@ async fn a_topic_that_is_missing_is_trouble_and_then_none(ground: &Ground) {
     }
     consumer.leave().await;
 }
+
+/// Whatever the coordinator does: a program whose brokers are away must be able to end.
+#[test]
+fn a_runtime_ends_while_a_commit_waits_for_a_broker_that_is_gone() {
+    let broker_side = tokio::runtime::Runtime::new().unwrap();
+    let client_side = tokio::runtime::Runtime::new().unwrap();
+    let ground = broker_side.block_on(Ground::embedded());
+    let (consumer, _events) = client_side.block_on(async {
+        let topic = ground.topic("gone", 1).await;
+        let (consumer, mut events) = ground.join(&topic, &new_group());
+        assert_eq!(assigned(&mut events).await, [0]);
+        (consumer, events)
+    });
+    drop(ground);
+    broker_side.shutdown_background();
+    let mark = Mark { partition: 0, offset: 0, metadata: String::new() };
+    let (began, begins) = std::sync::mpsc::channel();
+    client_side.spawn(async move {
+        let mut commit = std::pin::pin!(consumer.commit(vec![mark]));
+        let answer = std::future::poll_fn(|context| {
+            let polled = commit.as_mut().poll(context);
+            let _ = began.send(());
+            polled
+        });
+        let _ = answer.await;
+    });
+    begins.recv().unwrap();
+    let (ended, ends) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(client_side);
+        let _ = ended.send(());
+    });
+    // Much less than librdkafka would wait for its coordinator.
+    ends.recv_timeout(Duration::from_secs(20)).expect("the runtime ends");
+}

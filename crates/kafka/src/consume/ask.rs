@@ -1,10 +1,10 @@
-//! Commits, and questions to the broker: all on blocking threads, as librdkafka waits for the answers.
+//! Commits, and questions to the broker: those on blocking threads, as librdkafka waits for the answers; for a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka::consumer::{CommitMode, Consumer as _};
+use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 use redrive_core::{Timestamp, Topic};
@@ -61,10 +61,12 @@ impl Consumer {
         if marks.is_empty() {
             return Ok(());
         }
-        let (link, marks) = (self.link.clone(), [(topic.clone(), marks)]);
-        let _one = self.link.committing.lock().await;
-        let committed = spawn_blocking(move || link.consumer.commit(&marked(&marks)?, CommitMode::Sync));
-        committed.await?.map_err(|source| Error::Commit { topic, group: self.link.group.clone(), source })
+        let (link, marks) = (&self.link, [(topic.clone(), marks)]);
+        let committed = link.consumer.context().committing.run(|| {
+            let list = marked(&marks)?;
+            link.main.commit(link.consumer.client().native_client(), &list)
+        });
+        committed.await.map_err(|source| Error::Commit { topic, group: link.group.clone(), source })
     }
 
     /// What the group has committed of these partitions, once no transaction is about to change it.

@@ -13,6 +13,7 @@ use redrive_core::Topic;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, warn};
 
+use super::committing::Committing;
 use super::event::Event;
 use super::holding::Holding;
 use crate::Error;
@@ -23,11 +24,13 @@ pub(crate) struct Context {
     control: UnboundedSender<Event>,
     /// Whether this consumer is leaving: then all is given up as it is asked back.
     leaving: AtomicBool,
+    pub(crate) committing: Committing,
 }
 
 impl Context {
     pub(crate) fn new(topic: Topic, holding: Arc<Mutex<Holding>>, control: UnboundedSender<Event>) -> Self {
-        Self { topic, holding, control, leaving: AtomicBool::new(false) }
+        let (leaving, committing) = (AtomicBool::new(false), Committing::default());
+        Self { topic, holding, control, leaving, committing }
     }
 
     /// The lock under which partitions begin and end, and records are taken: so that each record bears
@@ -106,5 +109,9 @@ impl ConsumerContext for Context {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => self.revoked(consumer, partitions),
             _ => warn!(topic = %self.topic, ?what, "a rebalance of an unknown kind"),
         }
+    }
+
+    fn commit_callback(&self, result: Result<(), KafkaError>, _: &TopicPartitionList) {
+        self.committing.answered(result);
     }
 }

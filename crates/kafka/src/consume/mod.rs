@@ -3,6 +3,7 @@
 //! begins where, when one is given up and what is committed is the caller's to say.
 
 mod ask;
+mod committing;
 mod context;
 mod event;
 mod holding;
@@ -57,8 +58,6 @@ pub(crate) struct Link {
     waiting: Arc<Waiting>,
     /// The longest sleep: to poll this often is what keeps the membership while nothing happens.
     heartbeat: Duration,
-    /// One commit at a time: while one is under way, librdkafka begins no partition.
-    committing: tokio::sync::Mutex<()>,
     consumer: BaseConsumer<Context>,
 }
 
@@ -134,7 +133,6 @@ impl Link {
             wake,
             waiting,
             heartbeat,
-            committing: tokio::sync::Mutex::default(),
             consumer,
         })
     }

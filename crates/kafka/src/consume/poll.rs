@@ -39,6 +39,7 @@ pub(crate) fn run(link: &Link, data: &Sender<Vec<Event>>, stop: &Arc<AtomicBool>
         }
     }
     leave(link);
+    link.consumer.context().committing.over();
 }
 
 /// Serves rebalances and errors. What it returns besides was told by the callbacks.

@@ -7,8 +7,10 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
+use rdkafka::TopicPartitionList;
 use rdkafka::bindings as rd;
 use rdkafka::client::NativeClient;
+use rdkafka::error::KafkaError;
 use rdkafka::types::{RDKafkaErrorCode, RDKafkaRespErr};
 
 use crate::wake::Wake;
@@ -59,6 +61,24 @@ impl Queue {
         // SAFETY: the client is alive; the call adds a reference that `drop` gives back.
         let queue = unsafe { rd::rd_kafka_queue_get_consumer(client.ptr()) };
         Some(Self { queue: NonNull::new(queue)?, wake: None })
+    }
+
+    /// Has the client commit these offsets; what came of it will be in this queue.
+    pub(crate) fn commit(&self, client: &NativeClient, offsets: &TopicPartitionList) -> Result<(), KafkaError> {
+        // SAFETY: all three are alive; the list is copied, and librdkafka keeps a reference of its own to the queue.
+        let code = unsafe {
+            rd::rd_kafka_commit_queue(
+                client.ptr(),
+                offsets.ptr(),
+                self.queue.as_ptr(),
+                None,
+                ptr::null_mut(),
+            )
+        };
+        match code {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
+            code => Err(KafkaError::ConsumerCommit(code.into())),
+        }
     }
 
     /// Leads what is fetched of a partition to this queue. False if there can be no such partition.
