@@ -29,7 +29,7 @@ struct Args {
     /// Kafka's addresses
     #[arg(long, env = "REDRIVE_KAFKA")]
     kafka: String,
-    /// Only these, by a part of their name: exact, through, retries, waiting, growth, hot
+    /// Only these, by a part of their name: exact, through, retries, ordered, hot, waiting, growth
     #[arg(long)]
     only: Option<String>,
     /// Records that wait at once, for what they take and how fast they are taken over
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return scenes::take_over(&cluster, topic, group, records.parse()?).await;
     }
     println!("| measured | figure |\n|---|---|");
-    for scene in ["exact", "through", "retries", "hot", "waiting", "growth"] {
+    for scene in ["exact", "through", "retries", "ordered", "hot", "waiting", "growth"] {
         if !wanted(scene) {
             continue;
         }
@@ -69,6 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "exact" => scenes::exact(&cluster).await?,
             "through" => scenes::through(&cluster).await?,
             "retries" => scenes::retries(&cluster).await?,
+            "ordered" => scenes::ordered(&cluster).await?,
             "hot" => scenes::hot(&cluster).await?,
             "waiting" => scenes::waiting(&cluster, &args.kafka, args.waiting).await?,
             _ => scenes::growth(&cluster, args.short).await?,

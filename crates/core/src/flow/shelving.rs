@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ticket::{Place, Ticket};
 use super::{Flow, Id, Now};
 use crate::headers::Trail;
+use crate::lanes::Shelved;
 use crate::shelf::{Deed, Order, Outcome, Stage, Verdict, Wait};
 use crate::time::Timestamp;
 
@@ -69,10 +70,18 @@ impl Flow {
         debug_assert!(leader < offset);
         aside.owner.shelve(wait);
         partition.active += 1;
-        // It comes back when its leader is done, which is not before that is due. There may be many of them, and all have
-        // to be there by then.
-        let slack = self.due(number, leader).map_or(Duration::ZERO, |due| slack(due, self.wall) / 8);
+        // It comes back when those before it are done, which is not before the first of them is due. There may be many of
+        // them, and all have to be there by then.
+        let slack = self.first_due(number, id).map_or(Duration::ZERO, |due| slack(due, self.wall) / 8);
         self.writes_within(number, slack);
+    }
+
+    /// When the first of this record's lane is due, in memory or on the shelf.
+    fn first_due(&self, number: i32, id: Id) -> Option<Timestamp> {
+        let (partition, lane) = (self.partitions.get(number)?, self.tickets.get(id)?.lane()?);
+        let on_the_shelf = partition.aside.of(lane).map(|ahead| ahead.first);
+        let first = partition.lanes.first(lane).into_iter().chain(on_the_shelf).min()?;
+        self.due(number, first)
     }
 
     /// When a record is due that is on the shelf, or on its way there.
@@ -120,9 +129,10 @@ impl Flow {
             let Some(outcome) = self.answer_to(number, order, now) else { continue };
             if let Some(aside) = self.partitions.aside(number) {
                 aside.owner.answer(outcome);
+                // Only now: what has time to be written would have none whenever something is read back.
+                self.writes(number);
             }
         }
-        self.writes(number);
     }
 
     fn answer_to(&mut self, number: i32, order: Order, now: Now) -> Option<Outcome> {

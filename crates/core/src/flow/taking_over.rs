@@ -236,9 +236,9 @@ impl Flow {
     }
 
     fn confirmed(&mut self, partition: i32, body: Body, now: Now) {
-        // Something that was lost may have to be written again.
-        self.writers.insert(partition);
-        self.slack.get_or_insert(Duration::ZERO);
+        if self.partitions.aside(partition).is_some_and(|aside| aside.owner.has_lost()) {
+            self.writes(partition);
+        }
         match body {
             Body::Wait(wait) => {
                 let origin = wait.record.at.offset;

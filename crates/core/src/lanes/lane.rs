@@ -90,6 +90,10 @@ impl Lane {
         self.records.running().filter(|_| self.is_running)
     }
 
+    pub(super) fn first(&self) -> Option<i64> {
+        self.records.first().map(|(offset, _)| offset)
+    }
+
     /// A letter that is sent back waits from now on, and what is queued behind it with it; `unstarted` was to run
     /// and has not begun.
     pub(super) fn sent_back(&mut self, offset: i64, unstarted: Option<i64>, steps: &mut Vec<Step>) {

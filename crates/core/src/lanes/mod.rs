@@ -133,6 +133,12 @@ impl Lanes {
         self.lanes.get(key).and_then(Lane::running)
     }
 
+    /// The first of this lane that is in memory.
+    #[must_use]
+    pub fn first(&self, key: &Bytes) -> Option<i64> {
+        self.lanes.get(key).and_then(Lane::first)
+    }
+
     /// A letter that was sent back waits on the shelf: what is queued behind it waits with it, and so does
     /// `unstarted`, which was to run and has not begun.
     pub fn sent_back(

@@ -93,6 +93,8 @@ pub struct Owner {
     pending: BTreeMap<u64, Body>,
     /// To be written once the claim is proven, or written again.
     unsent: VecDeque<Body>,
+    /// Something of that did not land, and was not asked about since.
+    lost: bool,
     /// Complete, and in no checkpoint yet.
     done: Vec<Done>,
     /// The mark of the last checkpoint that was read back.
@@ -138,6 +140,7 @@ impl Owner {
             folded: -1,
             pending: BTreeMap::new(),
             unsent: VecDeque::new(),
+            lost: false,
             done: Vec::new(),
             safe: None,
             last: None,
@@ -445,8 +448,14 @@ impl Owner {
                 | Body::Outcome(_) => again.push_back(body),
             }
         }
+        self.lost |= !again.is_empty();
         again.append(&mut self.unsent);
         self.unsent = again;
+    }
+
+    /// Whether something did not land since this was asked, and has to be written again.
+    pub fn has_lost(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
     }
 
     /// The waiting record that we wrote under this mark and have not read back: what the log says there is known.

@@ -124,17 +124,7 @@ impl Link {
             source,
         })?;
         let name = CString::new(topic.as_str()).expect("a topic's name has no zero in it");
-        Ok(Self {
-            topic,
-            name,
-            group,
-            queue,
-            main,
-            wake,
-            waiting,
-            heartbeat,
-            consumer,
-        })
+        Ok(Self { topic, name, group, queue, main, wake, waiting, heartbeat, consumer })
     }
 
     /// To our queue before they are fetched and after: when librdkafka stops a partition it ends the lead, and

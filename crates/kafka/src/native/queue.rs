@@ -64,16 +64,14 @@ impl Queue {
     }
 
     /// Has the client commit these offsets; what came of it will be in this queue.
-    pub(crate) fn commit(&self, client: &NativeClient, offsets: &TopicPartitionList) -> Result<(), KafkaError> {
+    pub(crate) fn commit(
+        &self,
+        client: &NativeClient,
+        offsets: &TopicPartitionList,
+    ) -> Result<(), KafkaError> {
         // SAFETY: all three are alive; the list is copied, and librdkafka keeps a reference of its own to the queue.
         let code = unsafe {
-            rd::rd_kafka_commit_queue(
-                client.ptr(),
-                offsets.ptr(),
-                self.queue.as_ptr(),
-                None,
-                ptr::null_mut(),
-            )
+            rd::rd_kafka_commit_queue(client.ptr(), offsets.ptr(), self.queue.as_ptr(), None, ptr::null_mut())
         };
         match code {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
