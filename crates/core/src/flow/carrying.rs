@@ -44,11 +44,15 @@ impl Flow {
             if live.is_empty() && closures.is_empty() {
                 return;
             }
+            let writes = !closures.is_empty();
             for (letter, closure) in closures {
                 aside.owner.carry_closure(letter, closure.lane, closure.announced);
             }
             let live = live.into_iter().map(|(_, origin)| origin);
             aside.carry = Some(Carry::of(Carried::Below(below), live));
+            if writes {
+                self.writes(partition);
+            }
         }
         self.carry_more(partition);
     }

@@ -318,7 +318,7 @@ impl Flow {
     }
 
     /// What has to be written waits for nothing more.
-    pub(super) fn hurry(&mut self) {
+    pub fn hurry(&mut self) {
         self.slack = self.slack.map(|_| Duration::ZERO);
     }
 

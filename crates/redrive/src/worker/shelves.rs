@@ -459,6 +459,10 @@ impl Engine {
         // Each is on its way before the next is made: what it takes meanwhile is used again and again.
         let mut refused = publisher.publish_all(std::iter::once(first).chain(std::iter::from_fn(next)));
         let count = sent.len();
+        if count == room || bytes >= PORTION {
+            // There may be more, which has waited as long already.
+            self.flow.hurry();
+        }
         self.shelves.under_way.insert(partition);
         let (news, clock) = (self.news.clone(), self.clock.clone());
         let timeout = self.spec.settled.settled.publish_timeout;

@@ -154,6 +154,35 @@ fn a_closure_is_live_and_an_order_too() {
 }
 
 #[test]
+fn a_closure_is_carried_although_nothing_else_has_to_be_written() {
+    let mut log = Log::default();
+    let mut owner = Owner::running(1, Followers::Hold, &mut log);
+    owner.arrive(0, "a");
+    owner.fail(0, Class::Permanent);
+    owner.bury();
+    owner.go_on(&mut log);
+    owner.checkpoint(&mut log);
+    // Much that is over by now.
+    owner.arrive(1, "b");
+    owner.fail(1, Class::NotReady);
+    owner.write(&mut log);
+    owner.read_as(&log, 64 << 20);
+    owner.pass_time(10, &log);
+    owner.succeed(1);
+    let is_carried = |entry: &Entry| matches!(entry, Entry::Closed(_, closed) if !closed.completes);
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        owner.checkpoint(&mut log);
+        // Not only when the next checkpoint is, which may be never.
+        let entries = owner.unwritten();
+        written.extend(entries.iter().filter(|entry| is_carried(entry)).cloned());
+        log.0.extend(entries);
+        owner.read(&log);
+    }
+    assert_eq!(written.len(), 1);
+}
+
+#[test]
 fn an_entry_that_must_be_there_and_is_not_is_told() {
     let mut log = Log(vec![claimed(1), begins(stamp(1, 1, 0), 1), wait(stamp(1, 2, 1), 0, "a", 1)]);
     let mut owner = Owner::new(2, Followers::Pass);
